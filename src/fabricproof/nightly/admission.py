@@ -15,7 +15,7 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.hostlist import SAFE_NAME, expand, fold
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.plain import plain
-from fabricproof.core.units import counted, natural
+from fabricproof.core.units import by_key, counted, natural
 from fabricproof.job.evidence.error_rates import UNCOUNTED
 from fabricproof.job.leg import ADMISSION_CHECK, ADMITTED, PARTNER
 from fabricproof.job.run import LegResult, RunResult
@@ -34,6 +34,9 @@ from fabricproof.site import FabricSpec, PartitionSpec, Site
 
 #: sets of partners that are tried where one of them turns out bad
 TRIES = 3
+
+#: has Slurm give a node jobs again
+_RESUME = "scontrol update NodeName={} State=RESUME"
 
 #: what no later run takes back
 _RED = frozenset({Verdict.FAIL, Verdict.INVALID})
@@ -126,33 +129,34 @@ class Admittance:
 
 def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
     """Measure nodes with partners, and say of each whether users may have it."""
-    _require_link(means)
-    standing = means.standing()
-    _require_known((*nodes, *means.partners), standing, means)
+    standing = _standing((*nodes, *means.partners), means)
     said: dict[str, list[Admitted]] = {node: [] for node in nodes}
-    left = [node for node in nodes if _can_be_had(node, said, standing, means)]
     bad: dict[str, str] = {}
     runs: list[tuple[str, tuple[str, ...]]] = []
-    status = 0
-    while left:
+    status, left = 0, list(nodes)
+    while left := _to_be_had(left, said, standing, means):
         partners = _partners(left, standing, means, bad)
-        if why := _why_no_run(partners, bad, len(runs), means):
+        why = _too_few(partners, bad, means)
+        if len(runs) == TRIES:
+            why = f"{TRIES} runs had a bad partner each"
+        if why:
             for node in left:
                 said[node].append(_missing(node, why))
             break
-        ran = _run(left, partners, means)
+        for line in planned(left, partners, means):
+            means.say(line)
+        ran = means.run(arguments(left, means), (*left, *partners))
         runs.append(("" if ran.left_nothing else ran.run_id, partners))
         for node in left:
             said[node].append(_of_run(node, ran, means))
         status = ran.status
-        new = bad_partners(None if ran.left_nothing else ran, partners)
+        new = bad_partners(ran, partners)
         bad |= new
         for partner, reason in new.items():
             means.say(f"{partner} is no partner: {reason}")
         left = [node for node in left if new and not ran.stopped and _is_open(said[node][-1], ran)]
         if left:
             standing = once_ended((*left, *partners), means.standing)
-            left = [node for node in left if _can_be_had(node, said, standing, means)]
     found = [_of_tries(tries) for tries in said.values()]
     return Admittance(
         nodes=tuple(_with_lines(found, means)),
@@ -164,42 +168,38 @@ def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
 
 def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
     """Return what :func:`admit` would do first, in lines; start nothing."""
-    _require_link(means)
-    standing = means.standing()
-    _require_known((*nodes, *means.partners), standing, means)
-    found = {node: _not_to_be_had(node, standing, means) for node in nodes}
-    lines = [
-        line
-        for each in found.values()
-        if each is not None
-        for line in (f"{each.node}: {each.reasons[0]}", *(f"  {line}" for line in each.lines))
-    ]
-    left = [node for node, why in found.items() if why is None]
-    partners = _partners(left, standing, means, {}) if left else ()
-    if left and (why := _too_few(partners, {}, means)):
-        return (*lines, why)
-    return (*lines, *(planned(left, partners, means) if left else ()))
+    standing = _standing((*nodes, *means.partners), means)
+    said: dict[str, list[Admitted]] = {node: [] for node in nodes}
+    left = _to_be_had(nodes, said, standing, means)
+    lines: list[str] = []
+    for each in (each for tries in said.values() for each in tries):
+        lines += [f"{each.node}: {each.reasons[0]}", *(f"  {line}" for line in each.lines)]
+    if left:
+        partners = _partners(left, standing, means, {})
+        why = _too_few(partners, {}, means)
+        lines += [why] if why else planned(left, partners, means)
+    return tuple(lines)
 
 
-def _require_link(means: AdmissionMeans) -> None:
+def _standing(names: Sequence[str], means: AdmissionMeans) -> Standing:
+    """Return how the nodes stand; ConfigError if a node is unknown, or no link judges one."""
+    partition = means.partition
     if not means.fabrics:
-        name = means.partition.name
         raise ConfigError(
-            f"partition {name!r} has no fabric with a link to judge a node by",
+            f"partition {partition.name!r} has no fabric with a link to judge a node by",
             source=str(means.site.folder / "fabric.toml"),
-            expected=f"a link in one of: {', '.join(means.partition.fabrics) or 'none'}",
+            expected=f"a link in one of: {', '.join(partition.fabrics) or 'none'}",
         )
-
-
-def _require_known(names: Sequence[str], standing: Standing, means: AdmissionMeans) -> None:
+    standing = means.standing()
     known = {*standing.free, *standing.busy, *standing.out}
     for each in names:
         if each not in known or SAFE_NAME.fullmatch(each) is None:
             raise ConfigError(
-                f"partition {means.partition.name!r} has no node of this name",
+                f"partition {partition.name!r} has no node of this name",
                 expected=fold(tuple(sorted(known, key=natural))),
                 got=repr(each),
             )
+    return standing
 
 
 def arguments(nodes: Sequence[str], means: AdmissionMeans) -> list[str]:
@@ -242,29 +242,18 @@ def _partners(
     return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
 
 
-def _can_be_had(
-    node: str, said: Mapping[str, list[Admitted]], standing: Standing, means: AdmissionMeans
-) -> bool:
-    """Return whether a node can be measured now; why not is added to what is said of it."""
-    tries, why_not = said[node], _not_to_be_had(node, standing, means)
-    if why_not is not None:
-        tries.append(replace(why_not, lines=()) if tries else why_not)
-    return why_not is None
-
-
-def _why_no_run(
-    partners: Sequence[str], bad: Mapping[str, str], runs: int, means: AdmissionMeans
-) -> str:
-    """Return why nodes are not measured with these partners, after so many runs; or nothing."""
-    if runs == TRIES:
-        return f"{TRIES} runs had a bad partner each"
-    return _too_few(partners, bad, means)
-
-
-def _run(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -> RunResult:
-    for line in planned(nodes, partners, means):
-        means.say(line)
-    return means.run(arguments(nodes, means), (*nodes, *partners))
+def _to_be_had(
+    nodes: Sequence[str],
+    said: Mapping[str, list[Admitted]],
+    standing: Standing,
+    means: AdmissionMeans,
+) -> list[str]:
+    """Return the nodes that can be measured now; why others cannot is added to what is said."""
+    why_not = {node: _not_to_be_had(node, standing, means) for node in nodes}
+    for node, why in why_not.items():
+        if why is not None:
+            said[node].append(replace(why, lines=()) if said[node] else why)
+    return [node for node in nodes if why_not[node] is None]
 
 
 def _too_few(partners: Sequence[str], bad: Mapping[str, str], means: AdmissionMeans) -> str:
@@ -286,10 +275,9 @@ def _is_open(admitted: Admitted, ran: RunResult) -> bool:
 
     What its own counters say they do not: a fault that comes and goes may stay away then.
     """
-    rows = ran.legs
     is_its_own = any(
         each.name == UNCOUNTED and each.verdict is Verdict.FAIL
-        for leg in rows
+        for leg in ran.legs
         if leg.row_of(ADMITTED) == admitted.node
         for each in leg.quantities
     )
@@ -301,20 +289,23 @@ def _of_tries(tries: Sequence[Admitted]) -> Admitted:
 
     A try without a run says why none was made, and changes nothing.  The others may decide what
     was open.  They take back no FAIL and no INVALID: whether a partner was the reason or the fault
-    stayed away nobody knows, so PASS is UNJUDGED after it.
+    stayed away is unknown, so PASS is UNJUDGED after it.
     """
     if not tries[-1].run_id and len(tries) > 1:
         kept, why = _of_tries(tries[:-1]), tries[-1].reasons[0]
         return replace(kept, reasons=(*kept.reasons, f"not measured again: {why}"))
     *before, last = tries
     red = [each for each in before if each.verdict in _RED]
-    told = tuple(
-        f"run {each.run_id or '(none)'}: {each.verdict.value}: {reason}"
-        for each in reversed(tries)
-        for reason in each.reasons
-    )
+
+    def told(of: Sequence[Admitted]) -> list[str]:
+        return [
+            f"run {each.run_id or '(none)'}: {each.verdict.value}: {reason}"
+            for each in reversed(of)
+            for reason in each.reasons
+        ]
+
     if not red:
-        earlier = [f"before: {words}" for words in told[len(last.reasons) :]]
+        earlier = (f"before: {words}" for words in told(before))
         return replace(last, notes=(*last.notes, *earlier))
     notes = tuple(dict.fromkeys(note for each in tries for note in each.notes))
     if last.verdict in {Verdict.PASS, Verdict.UNJUDGED}:
@@ -322,11 +313,12 @@ def _of_tries(tries: Sequence[Admitted]) -> Admitted:
             f"{red[-1].verdict.value} in run {red[-1].run_id}, {last.verdict.value} in run "
             f"{last.run_id} with other partners: nobody knows whether the fault went with these"
         )
-        return replace(last, verdict=Verdict.UNJUDGED, reasons=(why, *told), notes=notes)
+        reasons = (why, *told(tries))
+        return replace(last, verdict=Verdict.UNJUDGED, reasons=reasons, notes=notes)
     sure = [each for each in (*red, last) if not each.is_of_all] or [last]
     verdict = worst([each.verdict for each in sure])
     shown = next(each for each in reversed(sure) if each.verdict is verdict)
-    others = tuple(words for words in told if not words.startswith(f"run {shown.run_id}:"))
+    others = told([each for each in tries if each.run_id != shown.run_id])
     return replace(shown, reasons=(*shown.reasons, *others), notes=notes)
 
 
@@ -358,47 +350,37 @@ def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admi
     why = (
         f"it is {state}: Slurm gives a drained node no job; a reservation keeps users away instead"
     )
-    return _missing(node, why, [*keep, f"# {resume_line(node)}", inside])
+    return _missing(node, why, [*keep, f"# {_RESUME.format(node)}", inside])
 
 
-def resume_line(node: str) -> str:
-    """Return the line that has Slurm give a node jobs again."""
-    return f"scontrol update NodeName={node} State=RESUME"
-
-
-def bad_partners(result: RunResult | None, partners: Sequence[str]) -> dict[str, str]:
+def bad_partners(result: RunResult, partners: Sequence[str]) -> dict[str, str]:
     """Return the partners that are none -> why, as the rows of a run say.
 
-    Where nothing of any of them was measured that is the run's doing, and nobody's fault.  So is a
+    If nothing of any of them was measured that is the run's doing, and nobody's fault.  So is a
     path over which each of them is INVALID: of the stack or the site, whoever the partners are.
     """
-    found: dict[str, str] = {}
-    rows = [
-        (node, leg)
-        for leg in (result.legs if result else ())
-        for node in partners
-        if leg.row_of(PARTNER) == node
-    ]
-    if all(leg.verdict is Verdict.MISSING for _, leg in rows):
-        return {}
+    rows = [leg for leg in result.legs if leg.row_of(PARTNER) in partners]
     of_all = _paths_invalid(result)
-    for node, leg in rows:
-        if (leg.fabric, _path(leg, node)) in of_all:
-            continue
-        if leg.verdict in _NO_PARTNER or any(
+    found: dict[str, str] = {}
+    for leg in rows if any(leg.verdict is not Verdict.MISSING for leg in rows) else ():
+        node = leg.row_of(PARTNER)
+        may_have_lost = any(
             each.name == UNCOUNTED and each.verdict is Verdict.UNJUDGED for each in leg.quantities
-        ):
+        )
+        is_bad = leg.verdict in _NO_PARTNER or may_have_lost
+        if is_bad and (leg.fabric, _path(leg, node)) not in of_all:
             found.setdefault(node, leg.reason)
     return found
 
 
-def _paths_invalid(result: RunResult | None) -> set[tuple[str, str]]:
+def _paths_invalid(result: RunResult) -> set[tuple[str, str]]:
     """Return the paths over which all partners are INVALID, each behind its fabric."""
-    verdicts: dict[tuple[str, str], set[Verdict]] = {}
-    for leg in result.legs if result else ():
-        if partner := leg.row_of(PARTNER):
-            verdicts.setdefault((leg.fabric, _path(leg, partner)), set()).add(leg.verdict)
-    return {path for path, found in verdicts.items() if found == {Verdict.INVALID}}
+    verdicts = by_key(
+        ((leg.fabric, _path(leg, partner)), leg.verdict)
+        for leg in result.legs
+        if (partner := leg.row_of(PARTNER))
+    )
+    return {path for path, found in verdicts.items() if {*found} == {Verdict.INVALID}}
 
 
 def _of_run(node: str, ran: RunResult, means: AdmissionMeans) -> Admitted:
@@ -409,31 +391,30 @@ def _of_run(node: str, ran: RunResult, means: AdmissionMeans) -> Admitted:
     if ran.left_nothing:
         return _missing(node, f"the run came to nothing: {ran.stopped}")
     rows = [leg for leg in ran.legs if leg.row_of(ADMITTED) == node]
-    said: list[tuple[Verdict, LegResult]] = [
-        (leg.verdict, leg) for leg in rows if leg.verdict is not Verdict.SKIPPED
-    ]
+    mine = [leg for leg in rows if leg.verdict is not Verdict.SKIPPED]
     specs = [means.site.fabric_spec(name) for name in means.fabrics]
-    absent = [_why_absent(ran, spec, node, [leg for _, leg in said]) for spec in specs]
-    absent = [why for why in absent if why]
+    absent = list(filter(None, (_why_absent(ran, spec, node, mine) for spec in specs)))
     absent += [f"the run did not come to its end: {ran.stopped}"] if ran.stopped else []
-    said += [(leg.verdict, leg) for leg in ran.legs if leg.doubts_run]
-    verdict = worst([*(each for each, _ in said), *(Verdict.MISSING for _ in absent)])
-    mine = [
-        f"{_path(leg, node) or leg.check}: {leg.reason}" for each, leg in said if each is verdict
-    ]
+    said = [*mine, *(leg for leg in ran.legs if leg.doubts_run)]
+    verdict = worst([*(leg.verdict for leg in said), *(Verdict.MISSING for _ in absent)])
     if verdict is Verdict.PASS:
-        mine = [_shown(leg, node) for leg in rows]
-    reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
-    notes = tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings))
-    invalid = {(leg.fabric, _path(leg, node)) for each, leg in said if each is Verdict.INVALID}
+        reasons = [_shown(leg, node) for leg in rows]
+    else:
+        reasons = absent if verdict is Verdict.MISSING else []
+        worst_ones = (leg for leg in said if leg.verdict is verdict)
+        reasons = [
+            *reasons,
+            *(f"{_path(leg, node) or leg.check}: {leg.reason}" for leg in worst_ones),
+        ]
+    invalid = {(leg.fabric, _path(leg, node)) for leg in said if leg.verdict is Verdict.INVALID}
     is_of_all = bool(invalid) and invalid <= _paths_invalid(ran)
     if is_of_all and ALL_ALIKE not in reasons[0]:
-        reasons = (ALL_ALIKE, *reasons)
+        reasons = [ALL_ALIKE, *reasons]
     return Admitted(
         node=node,
         verdict=verdict,
-        reasons=reasons,
-        notes=notes,
+        reasons=tuple(dict.fromkeys(reasons)),
+        notes=tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings)),
         run_id=ran.run_id,
         is_of_all=is_of_all,
     )
@@ -486,7 +467,7 @@ def _lines(found: Admitted, means: AdmissionMeans, *, are_all_good: bool) -> Ite
     inside = means.reservation
     if found.verdict is Verdict.PASS:
         if not inside:
-            yield f"# {resume_line(found.node)}  # where it is drained again by now"
+            yield f"# {_RESUME.format(found.node)}  # where it is drained again by now"
         elif are_all_good:
             yield f"# scontrol delete ReservationName={inside}  # gives all its nodes to users"
         else:
