@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -15,8 +14,6 @@ from typing import Any
 import click
 import pytest
 
-from fabricproof import __version__
-from fabricproof.cli.main import group
 from fabricproof.core.errors import ConfigError, UnavailableError
 
 PUT = Path(__file__).resolve().parents[1] / "replays" / "gbe_osu_put_bw.out"
@@ -34,10 +31,6 @@ def test_help_lists_every_subcommand_and_status(fabricproof: Command) -> None:
         assert name in ended.out
         assert text.split(".")[0] in ended.out
     assert "Exit status: 0 only if something was judged" in ended.out
-
-
-def test_the_version_is_told(fabricproof: Command) -> None:
-    assert fabricproof("--version").out == f"fabricproof, version {__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [["frobnicate"], ["judge"], ["--what"], ["site", "what"]])
@@ -155,12 +148,6 @@ def test_a_bug_is_no_verdict(
     assert "this is a bug in fabricproof" in err
 
 
-def test_a_timer_of_version_1_calls_night() -> None:
-    found = group.get_command(click.Context(group), "night")
-    assert found is not None
-    assert found.name == "nightly"
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -239,14 +226,6 @@ def test_a_name_of_a_file_steers_no_terminal(fabricproof: Command, tmp_path: Pat
     assert "\\nfabricproof: all is well\\x1b]0;x\\x07" in ended.err
 
 
-def test_what_a_file_says_is_shortened(fabricproof: Command, tmp_path: Path) -> None:
-    path = tmp_path / "iperf3.json"
-    path.write_text(json.dumps({"start": {"version": "iperf 3.16"}, "error": "x" * 9000}))
-    ended = fabricproof("parse", path)
-    assert ended.status == 65
-    assert len(ended.err) < 1200
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -267,14 +246,6 @@ def test_what_the_system_refuses_is_no_bug(
     ended = fabricproof("judge")
     assert ended.status == 69
     assert len(ended.err.splitlines()) == 1
-
-
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
-    command = f"{sys.executable} -m fabricproof.cli judge {PUT} --link 1GbE --json | true"
-    ended = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.stderr == ""
 
 
 @pytest.mark.parametrize("words", [f"judge {PUT} --link 1GbE", f"parse {PUT}"])

@@ -144,8 +144,8 @@ class LazyGroup(click.Group):
         return list(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import and return the subcommand; ``night`` is what timers of version 1 call."""
-        entry = SUBCOMMANDS.get("nightly" if cmd_name == "night" else cmd_name)
+        """Import and return the subcommand."""
+        entry = SUBCOMMANDS.get(cmd_name)
         if entry is None:
             return None
         module = importlib.import_module(entry[0])

@@ -118,7 +118,7 @@ def arguments(metavar: str = "[REFRAME OPTION...]") -> Callable[[_Function], _Fu
         context: click.Context, argument: click.Parameter, words: tuple[str, ...]
     ) -> tuple[str, ...]:
         if not all(each.strip() for each in words):
-            raise click.BadParameter("one is empty: say what is meant", context, argument)
+            raise click.BadParameter("it is empty: say what is meant", context, argument)
         return words
 
     return click.argument(
