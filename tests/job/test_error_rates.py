@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import (
-    LimitSource,
     limit_of,
     most_rate,
     red_from,
@@ -265,25 +264,23 @@ def leg_over(rail: str, link: str, **changes: object) -> Leg:
 
 
 @pytest.mark.parametrize(
-    ("leg", "kind", "limit", "source"),
+    ("leg", "kind", "limit", "origin"),
     [
-        (LEG, ErrorKind.RETRANSMITTED, 10.0, LimitSource.TCP_PAIR),
-        (replace(LEG, num_nodes=4), ErrorKind.RETRANSMITTED, 1000.0, LimitSource.TCP_MANY),
-        (LEG, ErrorKind.DAMAGED, 0.0, LimitSource.NO_DAMAGE),
-        (leg_over("mlx5_0:1", "HDR"), ErrorKind.RETRANSMITTED, 0.0, LimitSource.LOSSLESS),
-        (leg_over("mlx5_0:1", "100GbE"), ErrorKind.DROPPED, 0.0, LimitSource.LOSSLESS),
+        (LEG, ErrorKind.RETRANSMITTED, 10.0, "TCP between two nodes"),
+        (replace(LEG, num_nodes=4), ErrorKind.RETRANSMITTED, 1000.0, "TCP among many nodes"),
+        (LEG, ErrorKind.DAMAGED, 0.0, "a wire damages nothing"),
+        (leg_over("mlx5_0:1", "HDR"), ErrorKind.RETRANSMITTED, 0.0, "lossless fabric"),
+        (leg_over("mlx5_0:1", "100GbE"), ErrorKind.DROPPED, 0.0, "lossless fabric"),
         (leg_over("rxe0:1", "Soft-RoCE 100 Mb/s"), ErrorKind.RETRANSMITTED, 1000.0,
-            LimitSource.SOFT_ROCE),
+            "Soft-RoCE"),
         (replace(LEG, error_limits={LOST: 250.0}, error_limits_origin="a policer"),
-            ErrorKind.RETRANSMITTED, 250.0, LimitSource.SITE),
+            ErrorKind.RETRANSMITTED, 250.0, "site (a policer)"),
     ],
 )  # fmt: skip
-def test_what_a_fabric_may_lose(
-    leg: Leg, kind: ErrorKind, limit: float, source: LimitSource
-) -> None:
+def test_what_a_fabric_may_lose(leg: Leg, kind: ErrorKind, limit: float, origin: str) -> None:
     found = limit_of(leg, kind)
     assert found is not None
-    assert (found.per_million_packets, found.source) == (limit, source)
+    assert (found.per_million_packets, found.origin) == (limit, origin)
 
 
 def test_what_tcp_drops_is_told_by_what_it_sends_again() -> None:

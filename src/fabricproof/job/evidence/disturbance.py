@@ -13,8 +13,7 @@ other, and that counts for nothing here.  Of other jobs squeue lists also what h
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
@@ -60,56 +59,39 @@ _DISTURBED_UNITS = frozenset({"MB/s", "us"})
 Testimony = tuple[tuple[Objection, ...], tuple[Finding, ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _CoreTimes:
-    """What one rank saw of its CPUs between its two looks, in seconds."""
-
-    record: RankRecord
-    start: float
-    end: float
-    busy: float
-    idle: float
-    steal: float
-    own: float
-    waited: float | None  # None if the kernel keeps no pressure
-    gaps: float  # share of a loop right around the leg that a hypervisor took
-
-    @property
-    def cpus(self) -> frozenset[int]:
-        return cpus_of(self.record.cpus) or frozenset()
+#: what one rank saw of its CPUs between its two looks, in seconds
+_Times = tuple[RankRecord, Mapping[str, float]]
 
 
-def _core_times(records: Iterable[RankRecord]) -> list[_CoreTimes]:
-    found = []
+def _core_times(records: Iterable[RankRecord]) -> list[_Times]:
+    found: list[_Times] = []
     for each in records:
         before, after = each.before.get(CORES, {}), each.after.get(CORES, {})
         rise = {name: after[name] - before[name] for name in before if name in after}
-        due = ("busy_ticks", "idle_ticks", "steal_ticks", "own_ticks")
-        if not {"clock_us", *due} <= rise.keys() or min(rise.values()) < 0 or not rise["clock_us"]:
+        due = {"clock_us", "busy_ticks", "idle_ticks", "steal_ticks", "own_ticks"}
+        if not due <= rise.keys() or min(rise.values()) < 0 or not rise["clock_us"]:
             continue
-        busy, idle, steal, own = (rise[name] / TICKS_PER_SECOND for name in due)
-        times = _CoreTimes(
-            record=each,
-            start=before["clock_us"] / 1e6,
-            end=after["clock_us"] / 1e6,
-            busy=busy,
-            idle=idle,
-            steal=steal,
-            own=own,
-            waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
-            gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else 0.0,
-        )
-        found.append(times)
+        times = {
+            name.removesuffix("_ticks"): rise[name] / TICKS_PER_SECOND
+            for name in due - {"clock_us"}
+        }
+        times |= {"start": before["clock_us"] / 1e6, "end": after["clock_us"] / 1e6}
+        if "waited_us" in rise:  # else the kernel keeps no pressure
+            times["waited"] = rise["waited_us"] / 1e6
+        # share of a loop right around the leg that a hypervisor took
+        times["gaps"] = after["lost_us"] / after["paced_us"] if after.get("paced_us") else 0.0
+        found.append((each, times))
     return found
+
+
+def _wall_seconds(times: Sequence[_Times]) -> float:
+    return max(each["end"] for _, each in times) - min(each["start"] for _, each in times)
 
 
 def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
     """Return node -> seconds from its first look before the leg to its last one after."""
-    of_nodes = by_key((each.record.node, each) for each in _core_times(records))
-    return {
-        node: max(each.end for each in here) - min(each.start for each in here)
-        for node, here in of_nodes.items()
-    }
+    of_nodes = by_key((rank.node, (rank, each)) for rank, each in _core_times(records))
+    return {node: _wall_seconds(here) for node, here in of_nodes.items()}
 
 
 def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
@@ -122,31 +104,32 @@ def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
     if max(counted_seconds(records).values(), default=0.0) < LEAST_SECONDS:
         return ()
     times = _core_times(records)
-    of_cpus = by_key(((each.record.machine, each.record.cpus), each) for each in times)
+    of_cpus = by_key(((rank.machine, rank.cpus), (rank, each)) for rank, each in times)
     return tuple(_on_cpus(here, times) for here in of_cpus.values())
 
 
-def _on_cpus(here: Sequence[_CoreTimes], everywhere: Sequence[_CoreTimes]) -> Disturbance:
+def _on_cpus(here: Sequence[_Times], everywhere: Sequence[_Times]) -> Disturbance:
     seconds = waited = taken = stolen = hidden = 0.0
-    machine, cpus = here[0].record.machine, here[0].cpus
-    for part, now in by_key((each.record.part, each) for each in here).items():
-        wall = max(each.end for each in now) - min(each.start for each in now)
+    machine, listed = here[0][0].machine, here[0][0].cpus
+    cpus = cpus_of(listed) or frozenset()
+    for part, now in by_key((rank.part, (rank, each)) for rank, each in here).items():
+        most = {name: max(each.get(name, 0.0) for _, each in now) for name in now[0][1]}
+        wall = _wall_seconds(now)
         own = sum(
-            each.own
-            for each in everywhere
-            if (each.record.part, each.record.machine) == (part, machine) and cpus & each.cpus
+            each["own"]
+            for rank, each in everywhere
+            if (rank.part, rank.machine) == (part, machine)
+            and cpus & (cpus_of(rank.cpus) or frozenset())
         )
-        others = max(0.0, max(each.busy for each in now) - own)
-        limits = [others, max(0.0, wall - max(each.idle for each in now))]
-        limits += [max(each.waited or 0.0 for each in now)] if now[0].waited is not None else []
+        others = max(0.0, most["busy"] - own)
+        limits = [others, max(0.0, wall - most["idle"]), most.get("waited", others)]
         seconds, waited, taken = seconds + wall, waited + min(limits), taken + others
-        stolen += max(each.steal for each in now) / max(1, len(cpus)) * len(now)
-        gaps = max(each.gaps for each in now)
-        hidden += gaps * wall if gaps >= MIN_GAPS else 0.0
-    nodes = sorted({each.record.node for each in here})
+        stolen += most["steal"] / max(1, len(cpus)) * len(now)
+        hidden += most["gaps"] * wall if most["gaps"] >= MIN_GAPS else 0.0
+    nodes = sorted({rank.node for rank, _ in here})
     share = min(1.0, (waited + stolen + hidden) / seconds) if seconds > 0 else 0.0
     reason = (
-        f"others ran {taken:.2f} s on CPU {here[0].record.cpus} of {', '.join(nodes)} in "
+        f"others ran {taken:.2f} s on CPU {listed} of {', '.join(nodes)} in "
         f"{seconds:.2f} s: its ranks waited up to {share:.0%} of the time"
     )
     reason += f", {stolen:.2f} s of it stolen by the hypervisor" if stolen >= 0.01 else ""

@@ -11,7 +11,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 
 from fabricproof.core.findings import as_notes
@@ -62,36 +61,18 @@ _OF_ORDER = frozenset({ErrorKind.GAP, ErrorKind.DUPLICATED})
 UNCOUNTED = "lost_per_million_packets"
 
 
-class LimitSource(StrEnum):
-    """Where a limit comes from."""
-
-    SITE = "site"
-    LOSSLESS = "lossless fabric"
-    NO_DAMAGE = "a wire damages nothing"
-    TCP_PAIR = "TCP between two nodes"
-    TCP_MANY = "TCP among many nodes"
-    SOFT_ROCE = "Soft-RoCE"
-    ORDER = "a path keeps the order"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ErrorLimit:
     """What may happen to so many packets: events per million of them, and who says so."""
 
     per_million_packets: float
-    source: LimitSource
-    why: str = ""
-
-    @property
-    def origin(self) -> str:
-        """Return who says so, for a person."""
-        return f"{self.source.value} ({self.why})" if self.why else self.source.value
+    origin: str
 
 
 def limit_of(leg: Leg, kind: ErrorKind) -> ErrorLimit | None:
     """Return what a leg may lose; None for what is told and not judged."""
     if kind in _OF_ORDER and NAMES[kind] not in leg.error_limits:
-        return ErrorLimit(per_million_packets=ORDER_LIMIT, source=LimitSource.ORDER)
+        return ErrorLimit(per_million_packets=ORDER_LIMIT, origin="a path keeps the order")
     return limit_between(
         kind,
         leg.rails,
@@ -118,21 +99,20 @@ def limit_between(
     ``stated`` is what the site says, by the names of :data:`NAMES`, ``why`` its reason.
     """
     over_tcp = not any(map(is_device, rails))
+    limit, origin = 0.0, "lossless fabric"
     if NAMES[kind] in stated:
-        limit = stated[NAMES[kind]]
-        return ErrorLimit(per_million_packets=limit, source=LimitSource.SITE, why=why)
-    if kind in _OF_ORDER or (kind is ErrorKind.DROPPED and over_tcp):
+        limit, origin = stated[NAMES[kind]], f"site ({why})" if why else "site"
+    elif kind in _OF_ORDER or (kind is ErrorKind.DROPPED and over_tcp):
         return None
-    limit, source = 0.0, LimitSource.LOSSLESS
-    if kind is ErrorKind.DAMAGED:
-        source = LimitSource.NO_DAMAGE
+    elif kind is ErrorKind.DAMAGED:
+        origin = "a wire damages nothing"
     elif over_tcp and num_nodes > 2:
-        limit, source = TCP_MANY_LIMIT, LimitSource.TCP_MANY
+        limit, origin = TCP_MANY_LIMIT, "TCP among many nodes"
     elif over_tcp:
-        limit, source = TCP_PAIR_LIMIT, LimitSource.TCP_PAIR
+        limit, origin = TCP_PAIR_LIMIT, "TCP between two nodes"
     elif technology == SOFT_ROCE:
-        limit, source = SOFT_ROCE_LIMIT, LimitSource.SOFT_ROCE
-    return ErrorLimit(per_million_packets=limit, source=source)
+        limit, origin = SOFT_ROCE_LIMIT, "Soft-RoCE"
+    return ErrorLimit(per_million_packets=limit, origin=origin)
 
 
 def with_errors(
