@@ -133,7 +133,7 @@ QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
         for name, link in (("40gbe_imb_p2p_pingpong.out", "40GbE"), ("c5n_osu_bw.out", "100GbE"))
         for more in [("--link", link)]
     ),
-    ("run, from a leg's folder to the table and the JSON", a_leg_that_ran, 50),
+    ("run, from a leg's folder to the table and the JSON", a_leg_that_ran, 49),
     # core/project.py, since a package need not lie in a checkout, is one of each; cli/options.py of
     # compare, since one range that refuses nan serves five options.
     ("compare A B", partial(compare, Path(_FOLDER.name)), 51),

@@ -114,15 +114,3 @@ def test_a_ping_pong_keeps_to_its_budget(request: dict[str, float], seconds: flo
     half_us = seconds * 1e6 / 2 * (1 + 1e-9)
     assert effort.iterations == MIN_ITERATIONS or small_us <= half_us
     assert effort.large_iterations == MIN_ITERATIONS or large_us <= half_us
-
-
-def test_a_slow_rail_gets_a_smaller_window_than_osus_default() -> None:
-    effort = plan_windowed(max_size=4 * 2**20, rate_mb_s=47.0, latency_us=60.0, seconds=2.0)
-    assert effort.window_size < MAX_WINDOW
-    assert _large_us(effort, 47.0) < 6e6
-
-
-def test_a_fast_fabric_gets_osus_window() -> None:
-    effort = plan_windowed(max_size=4 * 2**20, rate_mb_s=12_000.0, latency_us=2.0, seconds=2.0)
-    assert effort.window_size == MAX_WINDOW
-    assert effort.large_iterations >= 20

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.findings import texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
@@ -70,18 +69,3 @@ def test_what_is_another_hang_is_told_apart(
     assert outcome.report.verdict is Verdict.MISSING
     assert said in _reason(outcome)
     assert ("MPI_Finalize" in _reason(outcome)) is is_finalize
-
-
-def test_a_hang_at_every_look_stays_missing_and_is_no_fail(tmp_path: Path) -> None:
-    for attempt in (1, 2):
-        leave(tmp_path, LEG, attempt=attempt, status="124\n", ranks=_ranks(None, None))
-    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.MISSING
-
-
-def test_a_hang_that_the_second_look_does_not_find_is_gone_and_said(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, status="124\n", ranks=_ranks(None, None))
-    leave(tmp_path, LEG, attempt=2)
-    report = judge_leg(tmp_path, LEG).report
-    assert report.verdict is Verdict.PASS
-    assert "the first said MISSING" in texts_of(report.findings)[0]
-    assert "MPI_Finalize" in texts_of(report.findings)[0]

@@ -47,23 +47,11 @@ def test_a_plan_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_plan(tmp_path).legs == LEGS
 
 
-def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
-    write_plan(tmp_path, LEGS)
-    for before, after in zip(LEGS, read_plan(tmp_path).legs, strict=True):
-        assert after.rules() == before.rules()
-        assert after.rules().path_required
-
-
 def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
     path = tmp_path / PLAN_FILE
     path.write_text(path.read_text().replace(f'"version": {PLAN_VERSION}', '"version": 1'))
     with pytest.raises(ParseError, match=r"plan of another version: .*got 1"):
-        read_plan(tmp_path)
-
-
-def test_no_plan_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="damaged plan"):
         read_plan(tmp_path)
 
 
@@ -78,15 +66,6 @@ def test_a_cut_plan_is_never_a_plan(
     (folder / PLAN_FILE).write_text(text[:kept])
     with pytest.raises(ParseError):
         read_plan(folder)
-
-
-@pytest.mark.parametrize(
-    "legs", [[{}], ["rail0"], None, 7, [{**json.loads('{"name": "rail0"}'), "rails": 1}]]
-)
-def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
-    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": PLAN_VERSION, "legs": legs}))
-    with pytest.raises(ParseError, match="damaged plan"):
-        read_plan(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +87,4 @@ def test_a_value_of_another_kind_is_named_with_its_place(
     record["legs"][0].update(changes)
     path.write_text(json.dumps(record))
     with pytest.raises(ParseError, match=f"damaged plan: {said}"):
-        read_plan(tmp_path)
-
-
-def test_a_plan_that_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / PLAN_FILE).write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ParseError, match="damaged plan"):
         read_plan(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 import fabricproof.job
 from fabricproof.core.findings import FindingKind, texts_of
 from fabricproof.core.measure import Verdict
-from fabricproof.job.leg import Leg, shell_name, write_plan
+from fabricproof.job.leg import Leg, write_plan
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.script import RANK_FILE, SCRIPT_FILE, render_script
 from leg_folders import PUT_BW, make_leg, slower
@@ -67,14 +67,6 @@ def test_a_leg_in_two_parts_starts_twice_and_quotes_what_needs_it() -> None:
 def test_the_second_look_comes_after_all_legs() -> None:
     text = _render(make_leg(), make_leg(name="rail1"), look="look twice")
     assert text.index("for leg in rail0 rail1; do attempt") < text.index("    ask_judge ")
-
-
-@pytest.mark.parametrize(
-    ("name", "shell"),
-    [("rail0", "rail0"), ("rail0+rail1", "rail0_rail1"), ("mlx5_0:1", "mlx5_0_1")],
-)
-def test_names_become_names_of_the_shell(name: str, shell: str) -> None:
-    assert shell_name(name) == shell
 
 
 def test_the_shell_can_read_it() -> None:
@@ -174,18 +166,6 @@ def test_a_leg_that_hangs_is_ended_and_the_next_one_runs(tmp_path: Path) -> None
     assert judge_leg(tmp_path, good).report.verdict is Verdict.PASS
 
 
-def test_the_exit_status_of_the_benchmark_is_kept(tmp_path: Path) -> None:
-    (leg,) = _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../good; echo broken >&2; exit 3')
-    ended = _run(tmp_path)
-    assert ended.returncode == 0
-    for attempt in (1, 2):
-        folder = tmp_path / "legs" / f"rail0.{attempt}"
-        assert (folder / "status").read_text() == "3\n"
-        assert (folder / "stderr").read_text() == "broken\n"
-    assert "broken" in ended.stderr
-    assert judge_leg(tmp_path, leg).report.verdict is Verdict.MISSING
-
-
 def test_a_part_that_fails_stops_the_leg(tmp_path: Path) -> None:
     leg = make_leg(commands=(("a",), ("b",)))
     _prepare(tmp_path, '[ "$FABRICPROOF_PART" = 1 ] || exit 4', leg)
@@ -193,13 +173,6 @@ def test_a_part_that_fails_stops_the_leg(tmp_path: Path) -> None:
     folder = tmp_path / "legs" / "rail0.1"
     assert (folder / "status").read_text() == "4\n"
     assert not (folder / "rank.0.1").exists()
-
-
-def test_each_part_leaves_its_own_evidence(tmp_path: Path) -> None:
-    _prepare(tmp_path, "true", make_leg(commands=(("a",), ("b",))))
-    _run(tmp_path)
-    folder = tmp_path / "legs" / "rail0.1"
-    assert sorted(path.name for path in folder.glob("rank.*")) == ["rank.0.0", "rank.0.1"]
 
 
 def test_a_program_that_is_not_there_is_missing(tmp_path: Path) -> None:
@@ -339,12 +312,3 @@ def test_a_launcher_that_hangs_is_given_up_and_the_legs_run(tmp_path: Path) -> N
     script.write_text(script.read_text().replace("timeout -k 1 12", "timeout -k 1 0.2"))
     assert _run(tmp_path).returncode == 0
     assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
-
-
-def test_what_an_earlier_start_saw_does_not_count(tmp_path: Path) -> None:
-    _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../good')
-    (tmp_path / "inventory").mkdir()
-    (tmp_path / "inventory" / "gone.txt").write_text("old")
-    _inventory_script(tmp_path, "true")
-    _run(tmp_path)
-    assert not (tmp_path / "inventory" / "gone.txt").exists()

@@ -78,10 +78,6 @@ def test_without_whole_numbers_of_the_pair_nothing_is_made_up(
     assert rules_of(LEG, job_with(tmp_path, text, status=status)).references == {}
 
 
-def test_without_a_folder_nothing_is_made_up(tmp_path: Path) -> None:
-    assert rules_of(LEG, tmp_path).references == {}
-
-
 def test_the_second_look_counts_where_it_is_whole(tmp_path: Path) -> None:
     job = job_with(tmp_path, latency())
     job_with(tmp_path, latency().replace(" 10.04", " 30.04"), attempt=2)
@@ -92,11 +88,6 @@ def test_the_second_look_counts_where_it_is_whole(tmp_path: Path) -> None:
     channel = measured_channel(job, "rail0.pair")
     assert channel is not None
     assert channel.alpha_us == pytest.approx(10.04)
-
-
-def test_a_leg_of_another_kind_keeps_its_rules(tmp_path: Path) -> None:
-    leg = replace(LEG, channel_leg="")
-    assert rules_of(leg, job_with(tmp_path, latency())) == leg.rules()
 
 
 def test_one_row_or_none_tells_no_slope() -> None:

@@ -252,18 +252,6 @@ def test_a_second_attempt_counts_and_the_first_is_said(
     assert outcome.attempts[0].report.verdict is FAIL
 
 
-def test_red_twice_stays_red_by_the_numbers_of_the_second(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, slower(PUT_BW, 2))
-    leave(tmp_path, LEG, slower(PUT_BW, 3), attempt=2)
-    outcome = judge_leg(tmp_path, LEG)
-    assert outcome.report.verdict is Verdict.FAIL
-    assert any("red again" in finding for finding in texts_of(outcome.report.findings))
-    assert outcome.counted is outcome.attempts[1]
-    first, second = (speeds(each.report)[-1].value for each in outcome.attempts)
-    assert first != second
-    assert speeds(outcome.report)[-1].value == second
-
-
 def _stalled(text: str, size: int) -> str:
     """Return the table with the row of one size at a hundredth of its bandwidth."""
     row = next(line for line in text.splitlines() if line.split()[:1] == [str(size)])
@@ -315,14 +303,6 @@ def test_an_impossible_number_in_either_look_clears_nothing(
     assert outcome.report is not outcome.attempts[0].report
     assert outcome.report.verdict is outcome.attempts[1].report.verdict
     assert outcome.report.verdict is not Verdict.PASS
-
-
-def test_the_same_size_red_twice_is_red(tmp_path: Path) -> None:
-    leave(tmp_path, LEG, _stalled(_stalled(PUT_BW, 65536), 1024))
-    leave(tmp_path, LEG, _stalled(PUT_BW, 65536), attempt=2)
-    outcome = judge_leg(tmp_path, LEG)
-    red = [each.name for each in outcome.report.quantities if each.verdict is not Verdict.PASS]
-    assert (outcome.report.verdict, red) == (Verdict.FAIL, ["bandwidth_64KiB"])
 
 
 def test_only_doubtful_legs_are_named_for_a_second_look(tmp_path: Path) -> None:

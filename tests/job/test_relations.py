@@ -59,13 +59,6 @@ def measured(folder: Path, leg: Leg, text: str = PUT_BW, **how: Any) -> Outcome:
     return judge_leg(folder, leg)
 
 
-def test_two_like_legs_have_a_ratio_of_one(tmp_path: Path) -> None:
-    result = judge_relation(ratio(), [measured(tmp_path, ONE), measured(tmp_path, OTHER)])
-    (judgement,) = result.report.quantities
-    assert (judgement.value, judgement.unit, judgement.name) == (1.0, "x", "bandwidth_likeness")
-    assert result.nodes == ("n1", "n2")
-
-
 PASS, FAIL, INVALID, UNJUDGED, MISSING, *_ = Verdict
 TENTH, HALF = {"text": slower(PUT_BW, 1.1)}, {"text": slower(PUT_BW, 1.5)}
 STRAY, BUILT = replace(OTHER, rails=("rail1",)), replace(OTHER, library="/opt/mpi/libmpi.so.40")

@@ -168,20 +168,12 @@ def test_a_scheduler_that_hangs_is_not_waited_for(
     assert time.monotonic() - start < 30
 
 
-def test_a_site_without_slurm_asks_nobody(tmp_path: Path) -> None:
-    check_scheduler(load_site(str(LOCAL_SITE)), {"PATH": str(tmp_path)})
-
-
 # ReFrame itself.
 
 
 def _pretend_reframe(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
     _program(folder, "reframe", text)
     monkeypatch.setattr(runner, "reframe_command", lambda: str(folder / "reframe"))
-
-
-def test_reframe_is_the_one_installed_beside_this_library() -> None:
-    assert reframe_command() == str(Path(sys.executable).parent / "reframe")
 
 
 def test_without_reframe_one_line_says_how_to_install_it(
@@ -334,13 +326,6 @@ def test_ctrl_c_shows_what_had_finished(tmp_path: Path) -> None:
     ended = _interrupt(tmp_path, f"echo '{report}' >\"$RFM_REPORT_FILE\"")
     assert ended.returncode == ExitStatus.INTERRUPTED
     assert '"verdict": "MISSING"' in ended.stdout  # cut short, so never green nor merely skipped
-
-
-def test_a_full_disk_is_said_in_one_line_and_nothing_counts() -> None:
-    words = "WARNING: failed to generate report in 'r.json': [Errno 28] No space left on device"
-    with pytest.raises(OutputError, match="the disk is full, and nothing of this run counts"):
-        refuse_full_disk(["[       OK ] (1/1) OsuLatency", words])
-    refuse_full_disk(["[       OK ] (1/1) OsuLatency"])
 
 
 # What this Slurm will not do.

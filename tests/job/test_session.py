@@ -83,13 +83,6 @@ def test_a_matrix_of_pairs_beside_the_legs_is_of_none_of_them() -> None:
     assert len(leg.quantities) == 1
 
 
-def test_a_passed_case_with_its_records_passes() -> None:
-    legs = assemble([make_case()], make_records(), [_entry()])
-    assert _verdicts(legs) == ["PASS"]
-    assert legs[0].nodes == ("n1", "n2")
-    assert RunResult(run_id=RUN, legs=legs).verdict is Verdict.PASS
-
-
 def test_a_leg_whose_last_look_left_no_rank_has_the_nodes_of_the_one_before() -> None:
     first, _ = make_records(verdict="FAIL")
     first |= {"counts": False}
@@ -109,13 +102,6 @@ def test_a_leg_of_which_no_rank_wrote_has_the_nodes_of_its_job(
     last |= {"nodes": []}
     (found,) = assemble([make_case()], [last, leg], [])
     assert found.nodes == nodes
-
-
-def test_what_was_skipped_ran_on_no_nodes() -> None:
-    last, leg = make_records(verdict="SKIPPED", job_end={"nodes": ["n3", "n4"]})
-    last |= {"nodes": []}
-    (found,) = assemble([make_case()], [last, leg], [])
-    assert found.nodes == ()
 
 
 def make_build(result: str = "pass", **changes: Any) -> dict[str, Any]:
@@ -304,13 +290,6 @@ def test_green_needs_a_passed_case_with_a_passed_record_and_nothing_red(
 
 
 # ReFrame's report and the record files.
-
-
-def test_the_cases_of_all_runs_of_a_report_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    runs = [{"testcases": [make_case("fail")]}, {"testcases": [make_case()]}]
-    path.write_text(json.dumps({"runs": runs}))
-    assert [case["result"] for case in read_report(path)] == ["fail", "pass"]
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"runs": 1}', '{"runs": [{}]}', "\xff"])
