@@ -11,7 +11,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.evidence.error_rates import red_from
 from fabricproof.job.run import LegResult
-from fabricproof.job.run.errors_of_run import pooled_errors
+from fabricproof.job.run.join import pooled_errors
 
 PACKETS = 45_000
 

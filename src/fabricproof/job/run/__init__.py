@@ -10,8 +10,7 @@ from fabricproof.job.run.collection import (
     read_run,
     selects_nothing,
 )
-from fabricproof.job.run.errors_of_run import ALL_LEGS
-from fabricproof.job.run.join import assemble, useful_words
+from fabricproof.job.run.join import ALL_LEGS, assemble, useful_words
 from fabricproof.job.run.result import BUILD_PROGRAM, OF_REFRAME, LegResult, RunResult
 from fabricproof.job.run.scheduler import (
     check_scheduler,

@@ -22,8 +22,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.project import site_word
 from fabricproof.core.records import read_json, read_records, record_files
 from fabricproof.core.whole_file import write_whole
-from fabricproof.job.run.errors_of_run import pooled_errors
-from fabricproof.job.run.join import assemble
+from fabricproof.job.run.join import assemble, pooled_errors
 from fabricproof.job.run.result import OF_REFRAME, LegResult, RunResult
 from fabricproof.job.run.start import Workplace
 from fabricproof.physics import find_link
