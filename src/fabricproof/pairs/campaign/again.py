@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Attempt
 from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.blame.say import (
     DIRECTIONS,
@@ -32,7 +32,7 @@ from fabricproof.pairs.campaign.plan import Campaign, NodePair
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.ladder import MOST_AGAIN, Ladder
 from fabricproof.pairs.matrix import Flags
-from fabricproof.traffic.disturbance import share_beyond
+from fabricproof.traffic.disturbance import share_beyond, share_taken
 
 #: second looks at a pair whose values did not count, for what others did at the time
 MOST_OF_DISTURBED = 2
@@ -301,41 +301,30 @@ def control_of(red: RedPair) -> Ends | None:
     return matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairLook:
-    """One look of a stock program at a pair.
-
-    Attributes:
-        taken: what share of its time others cost it at most, 0 to 1.
-    """
-
-    verdict: Verdict
-    quantities: Sequence[Measured]
-    taken: float
-
-
-def low_beside_good_ones(found: Sequence[PairLook], controls: Sequence[PairLook]) -> str:
+def low_beside_good_ones(found: Sequence[Attempt], controls: Sequence[Attempt]) -> str:
     """Return why what was disturbed is red all the same; empty if others may explain it.
 
-    What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
+    What others took from a good pair in turn with it, on the same machine, explains nothing.
     """
-    good = [each for each in controls if each.verdict is Verdict.PASS and each.quantities]
+    good = [
+        each for each in controls if each.report.verdict is Verdict.PASS and each.report.quantities
+    ]
     if min(len(found), len(good)) < _TURNS:
         return ""
-    borne = min(each.taken for each in good)
+    usual = min(share_taken(each.disturbances.found) for each in good)
     values = []
     for look in found:
-        low = next((each for each in look.quantities if each.disturbance), None)
+        low = next((each for each in look.report.quantities if each.disturbance), None)
         if low is None or low.value is None:
             return ""
-        left = 1 - share_beyond(look.taken, borne)
+        left = 1 - share_beyond(share_taken(look.disturbances.found), usual)
         is_low = low.lower is not None and low.value / left < low.lower
         is_late = low.lower is None and low.upper is not None and low.value * left > low.upper
         if not is_low and not is_late:
             return ""
         values.append(f"{low.value:.4g}")
-    beside = ", ".join(f"{each.quantities[0].value:.4g}" for each in good)
-    unit = good[0].quantities[0].unit
+    beside = ", ".join(f"{each.report.quantities[0].value:.4g}" for each in good)
+    unit = good[0].report.quantities[0].unit
     return f"{', '.join(values)} {unit}; a good pair in turn, as disturbed: {beside}"
 
 

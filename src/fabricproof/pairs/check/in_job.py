@@ -28,7 +28,6 @@ from fabricproof.pairs.campaign.again import (
     MOST_TRIES,
     Confirmation,
     Ends,
-    PairLook,
     RedPair,
     confirm,
     control_of,
@@ -41,7 +40,6 @@ from fabricproof.pairs.campaign.record import measured
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.stack import resolve
-from fabricproof.traffic.disturbance import share_taken
 from fabricproof.verdict.objections import Objection, ObjectionKind
 from fabricproof.verdict.value import Report
 
@@ -118,7 +116,7 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     )
     if not found:
         return blank
-    if not said and (words := low_beside_good_ones(_seen(left), _seen(controls))):
+    if not said and (words := low_beside_good_ones(left, controls)):
         return replace(blank, verdict=Verdict.FAIL, reason=words)
     chosen = said[0] if said else (left or found)[-1]
     verdict = chosen.report.verdict
@@ -129,17 +127,6 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
         reason=told[0].reason if told else "it left nothing",
         disturbance=told[0].disturbance if told else None,
     )
-
-
-def _seen(attempts: Iterable[Attempt]) -> list[PairLook]:
-    return [
-        PairLook(
-            verdict=each.report.verdict,
-            quantities=each.report.quantities,
-            taken=share_taken(each.disturbances.found),
-        )
-        for each in attempts
-    ]
 
 
 def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> list[LegOutcome]:
