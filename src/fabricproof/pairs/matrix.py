@@ -144,7 +144,9 @@ class Matrix:
     def look_keys(self, *, with_round: bool = False) -> Indices:
         """Return for each row a number that rows of one pair, direction and rail share."""
         way = self.source.astype(np.int64) * len(self.nodes) + self.destination
-        key: Indices = np.where(self.both_ways, self.pair_keys, way)
+        key: Indices = (
+            np.where(self.both_ways, self.pair_keys, way) if self.both_ways.any() else way
+        )
         key = (key * len(self.rails) + self.rail) * 2 + self.both_ways
         if with_round and len(self):
             rounds = self.round.astype(np.int64) - int(self.round.min())

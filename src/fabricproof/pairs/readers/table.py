@@ -126,12 +126,12 @@ class _Table:
                 separator=separator,
                 infer_schema=False,
                 encoding="utf8-lossy",
+                missing_utf8_is_empty_string=True,
                 columns=[columns.index(each) for each in wanted],
             )
         except pl.exceptions.PolarsError as error:
             raise self._no_csv(error) from None
         frame.columns = wanted
-        frame = frame.with_columns(pl.all().fill_null(""))
         is_blank = is_plain and b" " not in data and b"\t" not in data
         return frame if is_blank else frame.with_columns(pl.all().str.strip_chars())
 
@@ -273,6 +273,9 @@ class _Table:
             convert(1.0, name, to) if name else 1.0
             for name, to in zip(units, shown, strict=True)
         ])  # fmt: skip
+        if len(units) * len(sizes) == 1 and both.all() == both.any():
+            kind = Kind(quantity=_quantity_of(units[0]), unit=units[0], size=sizes[0])
+            return [kind], unit_of, np.ones(1)
         code = (np.array(first)[unit_of] * len(sizes) + size_of) * 2 + (both & ~both.all())
         kinds = []
         numbers = np.zeros(2 * len(units) * len(sizes), dtype=np.int32)
@@ -312,12 +315,16 @@ def parted(
     ``kept``: rows that have a value; ``named``: those, and rows without one.
     """
     num = len(whole.nodes)
-    num_named = pl.Series(whole.pair_keys[named]).n_unique() if named.any() else 0
-    is_whole = 4 * num_named > num * (num - 1)
+    is_whole = 4 * int(named.sum()) > num * (num - 1)
+    if is_whole:
+        pairs = np.zeros(num**2, dtype=bool)
+        pairs[whole.pair_keys[named]] = True
+        is_whole = 4 * int(pairs.sum()) > num * (num - 1)
     parts = []
     for number, one in enumerate(kinds):
         own = named & (kind == number)
-        part, has = replace(whole.rows(own), kind=one), kept[own]
+        part, has = whole.rows(own), kept[own]
+        part = part if part.kind == one else replace(part, kind=one)
         ways = _Ways(part, is_whole=is_whole)
         empty, itself = int((~has).sum()), int((~named & (kind == number)).sum())
         notes = [f"{counted(empty, 'row')} without a value"] if empty else []
