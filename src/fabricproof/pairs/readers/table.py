@@ -126,12 +126,14 @@ class _Table:
                 separator=separator,
                 infer_schema=False,
                 encoding="utf8-lossy",
-                missing_utf8_is_empty_string=True,
                 columns=[columns.index(each) for each in wanted],
             )
         except pl.exceptions.PolarsError as error:
             raise self._no_csv(error) from None
         frame.columns = wanted
+        frame = frame.with_columns(
+            pl.col(each.name).fill_null("") for each in frame if each.has_nulls()
+        )
         is_blank = is_plain and b" " not in data and b"\t" not in data
         return frame if is_blank else frame.with_columns(pl.all().str.strip_chars())
 
