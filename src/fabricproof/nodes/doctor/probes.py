@@ -10,25 +10,21 @@ from pathlib import Path
 
 from fabricproof.nodes.doctor.facts import Answer
 from fabricproof.nodes.inventory.read import LOOK
-from fabricproof.stacks.container import INSIDE, in_folder
+from fabricproof.stacks.container import INSIDE, Container, in_folder
 from fabricproof.stacks.environment import defines_module, shell_line, shell_values, shell_word
 from fabricproof.stacks.launch import OWN_LAUNCHER, PMI2_LIBRARIES
 from fabricproof.stacks.stack import ResolvedStack
 
 _MARK = "@@fabricproof"
-_BEGIN = re.compile(rf"^{_MARK} begin (\S+)$")
-_END = re.compile(rf"^{_MARK} end (\d+)$")
+_MARKED = re.compile(rf"^{_MARK} (?:begin (\S+)|end (\d+))$")
 
-#: the name of the answer to ``module load``.
-MODULE = "module"
-
-#: the name of the answer from inside a container.
-CONTAINER = "container"
+#: names of the answers to ``module load``, and from inside a container
+MODULE, CONTAINER = "module", "container"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One question."""
+    """One question; ``shown`` is its command for people, if it is another."""
 
     name: str
     command: str
@@ -49,7 +45,14 @@ def render_script(
     lines = [f"mark() {{ printf '\\n{_MARK} %s %s\\n' \"$@\"; }}"]
     if subject is not None:
         if subject.modules:
-            lines += _module_lines(subject.modules, subject.module_paths, subject.modules_init)
+            load = [f"module use {shell_word(path)} &&" for path in subject.module_paths]
+            load.append(f"module load {shell_line(subject.modules)}")
+            lines += [
+                defines_module(subject.modules_init),
+                f"mark begin {MODULE}",
+                f"{{ {' '.join(load)}; }} </dev/null 2>&1",
+                'mark end "$?"',
+            ]
         values = shell_values({**subject.settings, **(settings or {})}, subject.prepend)
         lines += [f"export {name}={value}" for name, value in values.items()]
     for probe in probes:
@@ -60,30 +63,20 @@ def render_script(
     return "\n".join(lines) + "\n"
 
 
-def _module_lines(modules: Sequence[str], paths: Sequence[str], init: str | None) -> list[str]:
-    load = [f"module use {shell_word(path)} &&" for path in paths]
-    load.append(f"module load {shell_line(modules)}")
-    return [
-        defines_module(init),
-        f"mark begin {MODULE}",
-        f"{{ {' '.join(load)}; }} </dev/null 2>&1",
-        'mark end "$?"',
-    ]
-
-
 def read_answers(text: str, shown: Mapping[str, str]) -> dict[str, Answer]:
     """Return the answers in ``text`` by probe; one that was cut off has status 124."""
     answers: dict[str, Answer] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():
-        begin, end = _BEGIN.match(line), _END.match(line)
-        if begin:
-            name, lines = begin[1], []
+        mark = _MARKED.match(line)
+        if mark and mark[1]:
+            name, lines = mark[1], []
             answers[name] = Answer(command=shown.get(name, name), output="", status=124)
-        elif end and name:
-            command = shown.get(name, name)
+        elif mark and name:
             output = "\n".join(lines).strip("\n")
-            answers[name] = Answer(command=command, output=output, status=int(end[1]))
+            answers[name] = Answer(
+                command=shown.get(name, name), output=output, status=int(mark[2])
+            )
             name = ""
         elif name:
             lines.append(line)
@@ -104,41 +97,8 @@ if [ -z "$library" ]; then
     library=$(for each in "$folder"/../lib*/libmpi.so*
         do [ -r "$each" ] && echo "$each" && break; done)
 fi
+[ -n "$library" ] || {{ echo "fault: no libmpi to be found"; exit 1; }}
 """
-
-
-def node_probes(subject: ResolvedStack) -> list[Probe]:
-    """Return what is asked on the node, in the stack's environment."""
-    return [
-        Probe(name="host", command="hostname"),
-        Probe(name="uid", command="id -u"),
-        Probe(name="memlock", command="ulimit -l"),
-        _look_probe(),
-        _pmi_probe(),
-        Probe(
-            name="environment",
-            command=f"env | grep -E '^({_STEERING})_' | sort",
-            shown="env",
-        ),
-        *(
-            [Probe(name="launcher", command=f"{OWN_LAUNCHER[subject.family]} --version")]
-            if subject.launcher != "srun"
-            else []
-        ),
-        *(_mpi_probes(subject) if subject.container is None else [_container_probe(subject)]),
-    ]
-
-
-def _mpi_probes(subject: ResolvedStack) -> list[Probe]:
-    return [
-        *_tool_probes(subject),
-        *(
-            Probe(name=f"ldd:{path}", command=f"ldd {shell_word(path)}", shown=f"ldd {path}")
-            for path in subject.programs
-        ),
-        _asker_probe(subject),
-    ]
-
 
 #: inside.sh in the image, as below rank.sh: what it leaves, after the root of the node.  A job's
 #: folder lies below the project as a rule, and there may be no /tmp in the image to show another.
@@ -153,71 +113,62 @@ exit $status"""
 #: Pyxis is a part of srun, which is not started here for a node of its own.
 _PYXIS = "srun --help | grep -e --container-image"
 
+_TOOLS = {
+    "openmpi": {"ompi_info": "ompi_info --parsable", "pmix_info": "pmix_info --parsable"},
+    **{key: {"mpichversion": "mpichversion || mpiname -a"} for key in ("mvapich", "mvapich2")},
+    **{key: {"mpichversion": "mpichversion"} for key in ("mpich", "parastation")},
+}
 
-def _container_probe(subject: ResolvedStack) -> Probe:
+
+def node_probes(subject: ResolvedStack) -> list[Probe]:
+    """Return what is asked on the node, in the stack's environment."""
+    look = f"{shell_word(sys.executable)} -IS {shell_word(str(LOOK))} --seconds 15 2>/dev/null"
+    files = "/sys/class/net/*; /sys/class/infiniband/*/ports/*; ip, tc, ethtool, lspci"
+    known = f"ls -1 {' '.join(PMI2_LIBRARIES)} 2>/dev/null"
+    loaded = "{ ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | sed -n 's/.*libpmi.* => //p'"
+    probes = [
+        Probe(name="host", command="hostname"),
+        Probe(name="uid", command="id -u"),
+        Probe(name="memlock", command="ulimit -l"),
+        Probe(name="look", command=look, shown=files),
+        Probe(name="pmi", command=f"{known}; {loaded}", shown="ls libpmi2.so.0; ldconfig -p"),
+        Probe(name="environment", command=f"env | grep -E '^({_STEERING})_' | sort", shown="env"),
+    ]
+    if subject.launcher != "srun":
+        launcher = OWN_LAUNCHER[subject.family]
+        probes.append(Probe(name="launcher", command=f"{launcher} --version"))
+    if subject.container is not None:
+        return [*probes, _container_probe(subject, subject.container)]
+    tools = _TOOLS.get(subject.family, {})
+    probes += [Probe(name=name, command=command) for name, command in tools.items()]
+    probes += [
+        Probe(name=f"ldd:{path}", command=f"ldd {shell_word(path)}", shown=f"ldd {path}")
+        for path in subject.programs
+    ]
+    find, library = "", shell_word(subject.library)
+    if not subject.library:
+        program = shell_word(subject.programs[0]) if subject.programs else "/nonexistent"
+        find = _FIND_LIBRARY.format(program=program, launcher=OWN_LAUNCHER[subject.family])
+        library = '"$library"'
+    ask = f"{shell_word(sys.executable)} -EsP {shell_word(str(ASKER))}"
+    name = Path(subject.library or "libmpi").name
+    shown = f"MPI_Get_library_version, fi_getinfo, uct_query_components of {name}"
+    command = f"{find}{ask} {library} {subject.family}"
+    return [*probes, Probe(name="asker", command=command, shown=shown)]
+
+
+def _container_probe(subject: ResolvedStack, container: Container) -> Probe:
     """Return what asks whether the runtime starts the image, and what is seen there."""
-    container = subject.container
-    assert container is not None
     if container.outer:
         return Probe(name=CONTAINER, command=_PYXIS)
     rails = dict.fromkeys(rail for each in subject.net_paths for rail in each.rails)
-    words = (in_folder(word, "$folder") for word in container.inner)
     command = _ENTER.format(
         script=shell_word(str(INSIDE)),
-        runtime=" ".join(words),
+        runtime=" ".join(in_folder(word, "$folder") for word in container.inner),
         name=INSIDE.name,
         rails=shell_line(rails),
     )
     return Probe(name=CONTAINER, command=command, shown=shell_line([*container.inner, "true"]))
-
-
-def _look_probe() -> Probe:
-    """Return what asks for the rails, as every job does for its inventory."""
-    command = f"{shell_word(sys.executable)} -IS {shell_word(str(LOOK))} --seconds 15 2>/dev/null"
-    shown = "/sys/class/net/*; /sys/class/infiniband/*/ports/*; ip, tc, ethtool, lspci"
-    return Probe(name="look", command=command, shown=shown)
-
-
-def _pmi_probe() -> Probe:
-    known = " ".join(PMI2_LIBRARIES)
-    return Probe(
-        name="pmi",
-        command=f"ls -1 {known} 2>/dev/null; "
-        "{ ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | sed -n 's/.*libpmi.* => //p'",
-        shown="ls libpmi2.so.0 in the usual places; ldconfig -p",
-    )
-
-
-def _tool_probes(subject: ResolvedStack) -> list[Probe]:
-    if subject.family == "openmpi":
-        return [
-            Probe(name="ompi_info", command="ompi_info --parsable"),
-            Probe(name="pmix_info", command="pmix_info --parsable"),
-        ]
-    if subject.family in {"mvapich", "mvapich2"}:
-        return [Probe(name="mpichversion", command="mpichversion || mpiname -a")]
-    return [Probe(name="mpichversion", command="mpichversion")] * (
-        subject.family in {"mpich", "parastation"}
-    )
-
-
-def _asker_probe(subject: ResolvedStack) -> Probe:
-    ask = f"{shell_word(sys.executable)} -EsP {shell_word(str(ASKER))}"
-    shown = "MPI_Get_library_version, fi_getinfo, uct_query_components"
-    if subject.library:
-        return Probe(
-            name="asker",
-            command=f"{ask} {shell_word(subject.library)} {subject.family}",
-            shown=f"{shown} of {Path(subject.library).name}",
-        )
-    program = shell_word(subject.programs[0]) if subject.programs else "/nonexistent"
-    find = _FIND_LIBRARY.format(program=program, launcher=OWN_LAUNCHER[subject.family])
-    return Probe(
-        name="asker",
-        command=f'{find}[ -n "$library" ] || {{ echo "fault: no libmpi to be found"; exit 1; }}\n'
-        f'{ask} "$library" {subject.family}',
-        shown=f"{shown} of libmpi",
-    )
 
 
 def slurm_probes() -> list[Probe]:
