@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.measure import Verdict
 from fabricproof.report.text.terminal import STYLES
-from fabricproof.verdict.value import Judgement, curve_summary, format_value, shown
+from fabricproof.verdict.value import Judgement, curve_summary, shown
 
 
 def point(size: int, verdict: Verdict, value: float = 50.0, *, named: bool = False) -> Judgement:
@@ -52,17 +50,3 @@ def test_nothing_is_shown_twice_or_lost() -> None:
     counted = curve_summary(points)
     assert len(shown(points)) == 1
     assert counted == ["FAIL     7 more points of the curve, bandwidth_4B to bandwidth_256B"]
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "expected"),
-    [
-        (None, "MB/s", "-"),
-        (116.964, "MB/s", "116.96 MB/s"),
-        (12345.6, "MB/s", "12346 MB/s"),
-        (1.9914, "1", "1.991"),
-        (3.0, "", "3.00"),
-    ],
-)
-def test_values_are_short(value: float | None, unit: str, expected: str) -> None:
-    assert format_value(value, unit) == expected

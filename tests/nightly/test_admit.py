@@ -110,13 +110,6 @@ def test_a_reservation_is_not_deleted_while_one_of_its_nodes_is_not_pass(verdict
     assert other.lines == ((drain,) if verdict == "FAIL" else (drain, again))
 
 
-def test_a_reservation_is_not_deleted_while_one_of_its_nodes_was_not_measured() -> None:
-    world = World({**FREE, "vc1": "maint", "vc2": "drain"})
-    good, other = admit(["vc1", "vc2"], world.means(reservation="repair")).nodes
-    assert good.lines == ("# scontrol update ReservationName=repair Nodes-=vc1",)
-    assert other.verdict is Verdict.MISSING
-
-
 @pytest.mark.parametrize(
     ("state", "said", "line"),
     [
@@ -155,16 +148,6 @@ def test_the_command_to_copy_names_the_site_and_a_partition_that_is_not_the_firs
     assert node.lines == ("fabricproof admit vc1 --site /other/site",)
 
 
-def test_others_are_measured_where_one_cannot_be_had() -> None:
-    world = World({**FREE, "vc1": "drain"})
-    found = admit(["vc1", "vc4"], world.means())
-    assert [(each.node, each.verdict) for each in found.nodes] == [
-        ("vc1", Verdict.MISSING),
-        ("vc4", Verdict.PASS),
-    ]
-    assert found.verdict is Verdict.MISSING
-
-
 def test_a_node_at_fault_is_refused_with_the_line_that_drains_it() -> None:
     world = World()
     world.verdicts = {"vc1": "FAIL"}
@@ -201,18 +184,6 @@ def test_a_pass_with_other_partners_takes_back_no_fault(first: str) -> None:
     assert f"run r1: {first}: rail1: half of it" in node.reasons
     assert any(each.startswith("run r2: PASS: rail0") for each in node.reasons)
     assert node.lines == ("fabricproof admit vc1 --site vcluster",)
-
-
-def test_a_pass_in_the_last_of_three_runs_takes_back_no_fault_of_the_first() -> None:
-    world = World()
-    world.in_run = {
-        1: {"vc1": "FAIL", "vc3": "FAIL"},
-        2: {"vc1": "UNJUDGED", "vc5": "FAIL"},
-    }
-    (node,) = admit(["vc1"], world.means()).nodes
-    assert len(world.runs) == 3
-    assert node.verdict is Verdict.UNJUDGED
-    assert "run r1: FAIL: rail1: half of it" in node.reasons
 
 
 def test_what_a_nodes_own_counters_say_is_not_measured_again_until_it_is_gone() -> None:
@@ -264,13 +235,6 @@ def test_what_all_partners_show_as_well_drains_nobody() -> None:
     assert node.lines == ("fabricproof admit vc1 --site vcluster",)
 
 
-def test_a_node_that_took_another_path_than_its_partners_is_drained() -> None:
-    world = World()
-    world.verdicts = {"vc1": "INVALID"}
-    (node,) = admit(["vc1"], world.means()).nodes
-    assert node.lines == ("# drain vc1 r1: rail1: half of it",)
-
-
 def test_partners_whose_job_has_just_ended_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were taken for busy ones, and no second run was made."""
     waited: list[float] = []
@@ -303,18 +267,6 @@ def test_why_there_was_no_second_run_is_told(states: Mapping[str, str], said: st
     assert node.reasons[0] == "rail1: half of it"
     assert node.reasons[1].startswith(f"not measured again: {said}")
     assert node.lines == ("fabricproof admit vc1 --site vcluster",)
-
-
-def test_no_more_than_three_runs_are_made_and_that_is_told() -> None:
-    world = World()
-    world.verdicts = dict.fromkeys(LEAVES, "PASS") | {"vc1": "UNJUDGED"}
-    world.in_run = {
-        number + 1: {"vc1": "UNJUDGED", bad: "FAIL"}
-        for number, bad in enumerate(("vc3", "vc5", "vc7"))
-    }
-    (node,) = admit(["vc1"], world.means()).nodes
-    assert len(world.runs) == 3
-    assert node.reasons[-1] == "not measured again: 3 runs had a bad partner each"
 
 
 def test_with_no_partners_left_a_node_is_not_admitted() -> None:

@@ -11,7 +11,6 @@ from fabricproof.core.findings import Finding, FindingKind, Where, texts_of
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
-from fabricproof.history.store.label_file import labels
 from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.run import LegResult, RunResult, read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, keep
@@ -121,27 +120,11 @@ def test_a_small_budget_is_shared_so_that_somebody_is_blamed():
     assert budget.checks == 0
 
 
-def test_every_set_of_nodes_gets_its_share():
-    places = [("vc1", "vc2"), ("vc3", "vc4")]
-    cluster = Cluster("vc1", "vc3")
-    legs = [
-        leg("FAIL", nodes=each, check=f"C{i}", job=str(each)) for each in places for i in (1, 2)
-    ]
-    confirm(cluster, ran(*legs), checks=6)
-    assert cluster.runs[:2] == places
-
-
 def test_a_run_that_was_made_before_makes_nothing_gone(spent):
     """Another selection, handed over by its identity: what it lacks is not mended."""
     spent(Cluster("vc2"), 0)
     other = ran(leg("PASS", check="OsuLatency"))
     assert kinds(spent(Cluster(), 1, first=other, arguments=())) == []
-
-
-def test_no_budget_at_all_leaves_everything_red():
-    (found,) = confirm(Cluster("vc2"), checks=0).confirmations
-    assert found.finding is LookResult.UNCONFIRMED
-    assert found.stays_red
 
 
 def test_the_budget_of_time_ends_the_looks_and_is_said():
@@ -227,15 +210,6 @@ def test_what_was_disturbed_says_whom_rounds_over_all_nodes_blame_on_its_way(bad
     said = "on its way, by rounds over all nodes: vc2 rail1 receives at 30 %; was disturbed; "
     assert found.sentence.startswith(said) is is_said
     assert found.blamed == (), "it was red at one look of it at most"
-
-
-def test_rounds_that_measured_something_else_contradict_nothing():
-    of_latency, _ = of_all_pairs("PASS")
-    (quantity,) = of_latency.quantities
-    renamed = dataclasses.replace(quantity, name="latency_8B")
-    row = dataclasses.replace(of_latency, quantities=(renamed,), findings=())
-    found = confirm(Cluster("vc2"), ran(leg("FAIL"), row)).confirmations[0]
-    assert "contradict" not in found.sentence
 
 
 @pytest.mark.parametrize("other", [{"rail": "rail0"}, {"node": "vc3"}, {"verdict": "MISSING"}])
@@ -351,12 +325,6 @@ def test_red_when_measured_again_is_that_red(verdict):
         in texts_of(result.legs[0].findings)[0]
     )
     assert len(calls) == 1, "no partners"
-
-
-def test_a_look_whose_check_left_no_leg_is_missing_under_the_name_of_the_leg():
-    _, result, _, _ = again(ran(leg("MISSING", name="")))
-    (one,) = result.legs
-    assert (one.verdict, one.leg) == (Verdict.MISSING, "rail1")
 
 
 @pytest.mark.parametrize(
@@ -490,21 +458,10 @@ def test_an_older_run_handed_over_changes_no_state(spent):
     assert kinds(spent(Cluster(), 8)) == ["GREEN"]
 
 
-def test_a_newer_run_handed_over_changes_the_state(spent):
-    spent(Cluster("vc2"), 5)
-    later = spent(Cluster(), 6, of="20261106T030000Z-00000c")
-    assert (kinds(later), later.red, later.notes) == (["GREEN"], {}, ())
-
-
 def test_a_clock_that_was_ahead_once_hides_no_red(spent):
     """The nights after it have older names, and count all the same."""
     spent(Cluster(), 9)
     assert kinds(spent(Cluster("vc2"), 2)) == ["RED"]
-
-
-def test_another_node_to_blame_is_a_change(spent):
-    spent(Cluster("vc2"), 0)
-    assert kinds(spent(Cluster("vc1"), 1)) == ["OTHER NODES"]
 
 
 def flutter(spent, number):
@@ -569,11 +526,6 @@ def test_a_scheduler_that_is_down_is_no_red_network(spent):
     assert kinds(spent(Cluster(), 3)) == ["NIGHT"]
 
 
-def test_a_full_disk_ends_the_night_with_its_own_state(spent):
-    full = spent(Cluster(), 0, first=OutputError("the disk is full"))
-    assert (full.night.ended, full.status) == (NightEnd.FAILED, ExitStatus.IO)
-
-
 def test_a_system_that_has_no_process_for_a_look_ends_the_night_with_its_line(spent):
     """Without it everything that the night had measured was lost."""
     cluster = Cluster("vc2")
@@ -594,11 +546,6 @@ def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
     assert (outcome.night.ended, outcome.status) == (NightEnd.EARLY, 130)
     assert [each.colour for each in outcome.night.legs.values()] == [LegColour.GREEN]
     assert kinds(outcome) == ["NIGHT"]
-
-
-def test_ctrl_c_before_anything_ran(spent):
-    outcome = spent(Cluster(), 0, first=KeyboardInterrupt())
-    assert (outcome.night.ended, outcome.status) == (NightEnd.EARLY, 130)
 
 
 def test_a_night_that_was_killed_is_told_by_the_next(spent):
@@ -643,27 +590,11 @@ def test_what_a_run_handed_over_says_of_itself_is_not_red_for_ever(spent, words)
     assert list(spent(Cluster(), 1, first=ran(leg("PASS"))).red) == [str(key("rail0"))]
 
 
-@pytest.mark.parametrize(("verdict", "is_red"), [("SKIPPED", False), ("MISSING", True)])
-def test_a_variant_that_is_skipped_every_night_keeps_no_leg_red_that_is_gone(
-    spent, verdict, is_red
-):
-    """The partition grew, and the leg has another name; two rails this site never had."""
-    other = leg(verdict, name="", nodes=())
-    spent(Cluster("vc2"), 0, first=ran(leg("FAIL", name="rail0.4x1"), other))
-    outcome = spent(Cluster(), 1, first=ran(leg("PASS", name="rail0.8x1"), other))
-    assert (str(key("rail0.4x1")) in outcome.red) == is_red
-
-
 def test_a_leg_that_was_skipped_tonight_is_not_gone_and_others_of_its_check_are(spent):
     both = ran(leg("FAIL"), leg("FAIL", name="rail0"))
     spent(Cluster("vc2"), 0, first=both)
     outcome = spent(Cluster("vc2"), 1, first=ran(leg("SKIPPED"), leg("PASS", name="rail2")))
     assert (kinds(outcome), list(outcome.red)) == (["GREEN"], [str(key())])
-
-
-def test_the_run_gets_the_label_of_nights(spent):
-    spent(Cluster(), 0)
-    assert labels(spent.perflogs, "vcluster") == {"night": ("20261101T020000Z-00000a",)}
 
 
 def test_a_disk_that_is_full_afterwards_is_said_and_the_status(spent, monkeypatch):
@@ -675,12 +606,6 @@ def test_a_disk_that_is_full_afterwards_is_said_and_the_status(spent, monkeypatc
     assert outcome.status == ExitStatus.IO
     assert any("No space left" in each for each in outcome.notes)
     assert outcome.confirmations[0].blamed == ("vc2",)
-
-
-def test_history_reads_back_what_was_written(spent):
-    outcome = spent(Cluster("vc2"), 0)
-    (night,) = read_log(spent.path).nights.values()
-    assert night == outcome.night
 
 
 def test_the_dead_mans_line(spent):
@@ -714,8 +639,3 @@ def test_a_run_handed_over_hides_no_silence(spent):
     assert kinds(spent(Cluster(), 1, of="20261101T020000Z-00000a")) == []
     (change,) = spent(Cluster(), 2).changes
     assert change.sentence == "whole again (before: no scheduler)"
-
-
-def test_a_run_without_a_result_and_reason_is_failed(spent):
-    outcome = spent(Cluster(), 0, first=RunResult(run_id="", stopped="?", status=70))
-    assert outcome.night.ended is NightEnd.FAILED

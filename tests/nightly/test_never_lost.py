@@ -8,7 +8,6 @@ import time
 
 import pytest
 from nights import leg, ran
-from pydantic import ValidationError
 
 from fabricproof.nightly import notify
 from fabricproof.nightly.log import Notice
@@ -147,18 +146,6 @@ def test_bytes_that_are_no_text_are_told_all_the_same(server):
     assert b"RED" in server.got[0]
 
 
-def test_bytes_that_are_no_text_go_by_mail_too(tmp_path, monkeypatch):
-    program = tmp_path / "sendmail"
-    program.write_text('#!/bin/sh\ncat > "$0.mail"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    (done,) = send(
-        NightSpec(mail_to=["root"]), Notice(name="n", subject="rail\udcff RED", text="\ud800 vc2")
-    )
-    assert done.sent, done.reason
-    assert "RED" in program.with_name("sendmail.mail").read_text()
-
-
 @pytest.mark.parametrize("error", [RecursionError, MemoryError, LookupError, AssertionError])
 def test_what_no_library_should_raise_is_a_failed_delivery_too(server, monkeypatch, error):
     def broken(*_, **__):
@@ -176,22 +163,6 @@ def test_a_channel_that_is_down_holds_the_night_once(server):
     done = list(deliver(WEBHOOK, waiting, pauses=(0.0, 0.0)))
     assert [each.sent for each in done] == [False] * 4
     assert len(server.got) == 3 + 1 + 1 + 1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"mail_from": "night\nBcc: all@example.org"},
-        {"mail_from": ""},
-        {"smtp": "mail..example.org"},
-        {"smtp": "["},
-        {"smtp": "mail:port"},
-        {"smtp": "mail:99999"},
-    ],
-)
-def test_a_mail_server_or_sender_that_is_none_is_refused_in_the_site_file(wrong):
-    with pytest.raises(ValidationError):
-        NightSpec(mail_to=["root"], **wrong)
 
 
 class Killed(BaseException):

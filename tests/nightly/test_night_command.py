@@ -14,8 +14,6 @@ from fabricproof.history.store.label_file import set_label
 from fabricproof.job.run import NODES_VARIABLE, RunResult, ends_as_interrupt
 from fabricproof.nightly.display import write_reports
 from fabricproof.nightly.lock import night_lock
-from fabricproof.nodes.slurm import read_states, usable
-from fabricproof.rfm.current import asked_nodes
 from fabricproof.site import load_site
 
 FOUR = ("vc1", "vc2", "vc3", "vc4")
@@ -75,17 +73,6 @@ def test_nodes_of_the_callers_are_not_taken_for_the_whole_night(pretended, monke
     monkeypatch.setenv(NODES_VARIABLE, "vc3,vc4")
     ended = pretended()
     assert "FABRICPROOF_NODES is ignored" in ended.err
-
-
-@pytest.mark.parametrize(("text", "nodes"), [("", ()), ("vc1,vc3", ("vc1", "vc3")), (",", ())])
-def test_a_session_is_told_its_nodes(monkeypatch, text, nodes):
-    monkeypatch.setenv(NODES_VARIABLE, text)
-    assert asked_nodes() == nodes
-
-
-def test_options_of_reframe_are_passed_on(pretended):
-    pretended("-t", "quick", "-p", "openmpi5")
-    assert pretended.asked[0][0] == ("-r", "-t", "quick", "-p", "openmpi5")
 
 
 def test_a_red_night_names_node_and_rail_and_ends_with_the_verdict(pretended):
@@ -245,15 +232,6 @@ def test_a_report_that_fails_is_said_and_changes_nothing(tmp_path):
     object.__setattr__(site, "night", wanted)
     (said,) = write_reports(site, "20260101T000000Z-ffffff")
     assert said.startswith("no report: ")
-
-
-def test_no_report_is_written_unless_asked():
-    assert list(write_reports(load_site("vcluster"), "x")) == []
-
-
-def test_nodes_that_do_not_answer_are_no_partners():
-    text = "vc1 idle\nvc2 idle*\nvc3 drain\nvc4 mix\nvc4 mix\nvc5 down~\n"
-    assert usable(read_states(text)) == ("vc1", "vc4")
 
 
 def test_sigterm_reaches_what_was_started_and_becomes_an_interrupt():

@@ -1,20 +1,16 @@
 """One blame for all legs of a night that are red on the same nodes over the same rails."""
 
-import io
 import itertools
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nights import look, night, red
-from rich.console import Console
+from nights import look, red
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly.confirm import Blame, LookColour, LookResult
 from fabricproof.nightly.decide import decide_all
-from fabricproof.nightly.display import render_night
-from fabricproof.nightly.night import NightOutcome
 
 R, G, N = "red", "green", "not seen"
 
@@ -114,13 +110,3 @@ def test_a_leg_that_is_not_red_again_tells_nothing(same, first):
     assert found[0].blame is Blame.PAIR
     assert found[1].finding is not LookResult.CONFIRMED
     assert found[1].blamed == ()
-
-
-def test_the_screen_says_it_once_for_all_legs():
-    console = Console(record=True, width=200, file=io.StringIO())
-    outcome = NightOutcome(night=night(1), site="here", confirmations=blamed((G, R), (G, G)))
-    render_night(outcome, console)
-    text = console.export_text()
-    assert "CONFIRMED     openmpi5 Check0 rail1, openmpi5 Check1 rail1: red again on vc1" in text
-    assert text.count("red again on") == 1
-    assert "fabricproof inventory show --site here, fabricproof report r1 --site here" in text

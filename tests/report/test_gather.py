@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from pathlib import Path
@@ -13,7 +12,7 @@ from report_data import DOWN, HEALTHY, LINKS, NEWEST, SLOW, recorded
 
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.measure import Verdict
-from fabricproof.core.records import append_records, read_records
+from fabricproof.core.records import append_records
 from fabricproof.history.store import ADMISSION_LABEL, set_label
 from fabricproof.job.run import RunNote, Workplace
 from fabricproof.report.formats.page import render_html
@@ -87,12 +86,6 @@ def test_a_last_night_without_a_run_is_said(site: Site, place: Workplace) -> Non
     assert gather(site, place, HEALTHY).data.notes == ()
 
 
-def test_the_run_of_the_last_night_needs_no_note(site: Site, place: Workplace) -> None:
-    set_label(place.perflogs, "vcluster", [HEALTHY], "night")
-    a_night(place, HEALTHY, kind="night", run_id=HEALTHY, arguments=["-r"])
-    assert gather(site, place, "night").data.notes == ()
-
-
 def test_a_night_that_has_not_ended_is_said(site: Site, place: Workplace) -> None:
     a_night(place, "20261130T020000Z-00000a", kind="began")
     assert "it has not ended" in gather(site, place).data.notes[0]
@@ -105,11 +98,6 @@ def test_a_run_is_found_by_beginning_date_and_label(site: Site, place: Workplace
     assert gather(site, place, "half-rate").data.run.run_id == SLOW
     assert gather(site, place, "latest~1").data.run.run_id == DOWN
     assert gather(site, place, "..2026-11-21T20:02:05").data.run.run_id == HEALTHY
-
-
-def test_a_date_names_no_admission(site: Site, place: Workplace) -> None:
-    set_label(place.perflogs, "vcluster", [NEWEST], ADMISSION_LABEL)
-    assert gather(site, place, "2026-11-21").data.run.run_id == DOWN
 
 
 @pytest.mark.parametrize("words", ["2026-11-20", "20251121T200210Z", "nowhere", "2026"])
@@ -171,11 +159,6 @@ def test_a_note_that_says_why_there_is_no_report_loses_nothing(
     assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
 
 
-def test_a_note_beside_a_whole_report_changes_nothing(site: Site, place: Workplace) -> None:
-    noted(place, HEALTHY)
-    assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
-
-
 @pytest.mark.parametrize("damage", ["", "{", '{"runs": 7}', "[]"])
 def test_a_damaged_report_is_noted_and_is_no_green(
     damage: str, site: Site, place: Workplace
@@ -224,17 +207,6 @@ def test_a_leg_that_printed_nothing_has_the_history_of_its_good_nights(
     assert len(data.matrix.runs) == 10
     assert data.trend is not None
     assert "red in 1 of 10 runs" in render_html(data)
-
-
-def test_a_rate_that_halved_shows_in_the_matrix(site: Site, place: Workplace) -> None:
-    data = gather(site, place, SLOW).data
-    rows = [
-        row
-        for row, key in enumerate(data.matrix.keys)
-        if (key.leg, key.quantity) == ("rail1", "bandwidth_1MiB")
-    ]
-    before, after = data.matrix.values[rows[0]]
-    assert 0.45 < after / before < 0.55
 
 
 def test_every_raw_number_is_there_with_its_line(site: Site, place: Workplace) -> None:
@@ -323,17 +295,6 @@ def test_a_run_that_was_killed_before_its_first_record_is_the_newest(
     assert data.session.verdict is Verdict.MISSING
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"site": "elsewhere"}, {"perflogs": "/elsewhere"}, {"ended": True, "ran_nothing": True}],
-)
-def test_a_note_of_what_is_no_run_of_this_site_is_passed_over(
-    changes: dict[str, Any], site: Site, place: Workplace
-) -> None:
-    noted(place, LATE, **changes)
-    assert gather(site, place).data.run.run_id == NEWEST
-
-
 def test_a_note_of_a_run_in_which_all_that_was_due_had_no_check_is_a_run(
     site: Site, place: Workplace
 ) -> None:
@@ -395,39 +356,6 @@ def test_the_runs_before_with_the_same_inventory_are_compared(site: Site, place:
     assert {SLOW, DOWN}.isdisjoint(run.run_id for run in comparison.first.runs)
     with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
         gather(site, place, SLOW, against="same-inventory")
-
-
-def test_an_admission_is_no_run_before_with_the_same_inventory(
-    site: Site, place: Workplace
-) -> None:
-    set_label(place.perflogs, "vcluster", [LINKS, HEALTHY], ADMISSION_LABEL)
-    with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
-        gather(site, place, NEWEST, against="same-inventory")
-
-
-def test_past_months_and_lines_that_stand_twice(site: Site, place: Workplace) -> None:
-    """What somebody put aside is found, packed or not, and counts once."""
-    path = records_file(place)
-    whole = path.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    for name, packed in (("records-2026-11.jsonl", False), ("records-2026-11.jsonl.gz", True)):
-        past = path.with_name(name)
-        past.write_bytes(gzip.compress(whole) if packed else whole)
-        path.write_bytes(b"".join(lines[-3:]))
-        assert counts(gather(site, place, SLOW)) == {Verdict.PASS: 2, Verdict.FAIL: 3}
-        assert counts(gather(site, place, NEWEST))[Verdict.PASS] == 5
-        past.unlink()
-
-
-def test_records_without_a_text_are_passed_over_and_damage_is_not(tmp_path: Path) -> None:
-    """Looking for one run reads no other, yet a line that is no record stays an error."""
-    path = tmp_path / "records.jsonl"
-    append_records(path, [{"run_id": "a"}, {"run_id": "b"}])
-    assert [each["run_id"] for each in read_records(path, holding="b")] == ["b"]
-    with path.open("a") as file:
-        file.write("rubbish\n")
-    with pytest.raises(ParseError, match="damaged record"):
-        list(read_records(path, holding="b"))
 
 
 def test_of_a_label_of_several_runs_the_reported_one_is_compared_with_its_own_nodes_before(

@@ -62,21 +62,6 @@ def test_a_run_in_which_nothing_was_judged_is_an_error() -> None:
         assert parsed(*legs).attrib["errors"] == "1"
 
 
-def test_a_red_leg_without_a_reason_still_says_something() -> None:
-    root = parsed(leg(Verdict.FAIL, reason=""))
-    failure = root.find(".//failure")
-    assert failure is not None
-    assert failure.attrib["message"] == "FAIL: ReFrame failed its check"
-
-
-def test_the_name_of_a_case_has_no_blank_too_many() -> None:
-    """A leg that never ran has no rail, no nodes and no job; some readers compare names."""
-    never = leg(Verdict.SKIPPED, leg="", nodes=(), job_id=None, reason="no such fabric")
-    names = [each.attrib["name"] for each in parsed(never, leg(), leg(leg="")).iter("testcase")]
-    whole = "osu_bw rail1 on n1 - n2 job 42"
-    assert sorted(names) == ["osu_bw", "osu_bw on n1 - n2 job 42", whole]
-
-
 @settings(deadline=None)
 @given(words=st.text(), verdict=st.sampled_from(Verdict))
 def test_any_words_make_well_formed_xml(words: str, verdict: Verdict) -> None:
@@ -91,16 +76,3 @@ def test_any_words_make_well_formed_xml(words: str, verdict: Verdict) -> None:
     )
     root = parsed(mine)
     assert root.attrib["tests"] == ("2" if verdict is Verdict.SKIPPED else "1")
-
-
-def test_the_end_of_a_cdata_section_does_not_stand_in_text() -> None:
-    written = render_junit(report(leg(Verdict.FAIL, reason="]]>\x00\ud800")))
-    assert "]]>" not in written
-    assert "]]&gt;\ufffd\ufffd" in written
-
-
-def test_line_breaks_of_an_attribute_survive() -> None:
-    root = parsed(leg(Verdict.FAIL, reason="one\n\ttwo"))
-    failure = root.find(".//failure")
-    assert failure is not None
-    assert failure.attrib["message"] == "FAIL: one\n\ttwo"

@@ -43,15 +43,6 @@ def test_the_status_is_that_of_the_run(run_id: str, status: int, fabricproof: Co
         assert (ended.status, ended.err) == (status, "")
 
 
-def test_the_screen_names_the_node_the_rail_and_the_next_command(fabricproof: Command) -> None:
-    lines = fabricproof("report", SLOW).out.splitlines()
-    assert lines[0] == f"FAIL  vcluster, run {SLOW}, begun 2026-11-21 20:02 UTC"
-    assert len(lines) <= 40
-    assert max(map(len, lines)) <= 100
-    assert "  vc1: rail1 on vc1 runs at 100 of 200 Mb/s" in lines
-    assert "  fabricproof run --site vcluster -n OsuMultiRailBandwidth -p openmpi5" in lines
-
-
 @pytest.mark.parametrize("options", [[SLOW], [NEWEST, "same-inventory"], [DOWN]])
 def test_json_is_what_its_schema_says(options: list[str], fabricproof: Command) -> None:
     folder = importlib.resources.files("fabricproof.report")
@@ -150,17 +141,6 @@ def test_a_file_that_cannot_be_written_is_one_message(
     assert "FAIL" in ended.out.splitlines()[0], "the verdict is told all the same"
 
 
-def test_it_is_as_wide_as_columns_says(
-    monkeypatch: pytest.MonkeyPatch, place: Path, fabricproof: Command
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    lines = fabricproof("report", SLOW).out.splitlines()
-    # The head and what is to be pasted stay whole.
-    items = [line for line in lines[1:] if "fabricproof " not in line]
-    assert max(map(len, items)) <= 60
-    assert len(items) > 10
-
-
 def test_one_file_that_cannot_be_written_keeps_no_other_from_being_written(
     place: Path, fabricproof: Command
 ) -> None:
@@ -183,15 +163,6 @@ def test_two_files_of_a_kind_are_refused(place: Path, fabricproof: Command) -> N
     assert ended.status == 2
     assert "two files of .html" in ended.err
     assert list(place.iterdir()) == []
-
-
-def test_a_bundle_that_is_there_stays(place: Path, fabricproof: Command) -> None:
-    path = place / "b.tar.gz"
-    path.write_text("mine")
-    ended = fabricproof("report", SLOW, "-o", path)
-    assert ended.status == 74
-    assert "is there already and is not overwritten" in ended.err
-    assert path.read_text() == "mine"
 
 
 def test_no_run_yet_is_one_message(
@@ -252,14 +223,3 @@ def test_a_partition_that_cannot_be_read_is_not_said_to_be_empty(
     ended = fabricproof(*command)
     assert ended.status == 66
     assert f"{records.parent}: cannot be read: Permission denied" in ended.err
-
-
-def test_a_torn_line_is_said_once(records: Path, place: Path, fabricproof: Command) -> None:
-    with records.open("a") as file:
-        file.write('{"torn')
-    page = place / "page.html"
-    ended = fabricproof("report", "--json", "-o", str(page))
-    assert ended.status == 0
-    said = f"{records}:130: a record torn by a crash was passed over"
-    assert json.loads(ended.out)["notes"].count(said) == 1
-    assert page.read_text().count(f"{said}</li>") == 1

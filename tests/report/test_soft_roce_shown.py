@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_data import RUN, leg, quantity_of, report
+from report_data import leg, quantity_of, report
 from rich.console import Console
 
 from fabricproof.cli.measure.run import result_record
@@ -18,16 +18,14 @@ from fabricproof.history.compare.model import Group
 from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Key, Matrix
 from fabricproof.job.run import LegResult
-from fabricproof.physics import device_word, find_link, known_links
 from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.page import render_html
 from fabricproof.report.formats.prometheus import render_prometheus
 from fabricproof.report.formats.record import report_record
-from fabricproof.report.model import ReportData, devices_of, with_devices
+from fabricproof.report.model import ReportData, with_devices
 from fabricproof.report.text.drain import render_drain
 from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
-from fabricproof.site import load_site
 
 WORD = "Soft-RoCE"
 
@@ -127,21 +125,6 @@ def test_every_rendering_says_it_and_none_says_it_of_an_adapter(name: str) -> No
     assert WORD not in every_rendering(report(*hard))[name]
 
 
-def test_the_rows_of_the_page_say_it() -> None:
-    page = every_rendering(report(*LEGS))["html"]
-    rows = [row for row in page.split("<tr") if "rxe0:1" in row]
-    assert len(rows) >= 3
-    assert [row for row in rows if WORD not in row] == []
-
-
-def test_records_carry_link_and_device() -> None:
-    for record in (report_record(report(*LEGS)), result_record(report(*LEGS).session)):
-        legs = record["legs"]
-        assert {(each["link"], each["device"]) for each in legs} == {("Soft-RoCE 100 Mb/s", WORD)}
-        # the path stays the name that machines match by
-        assert legs[0]["leg"] == "rxe0:1"
-
-
 def test_a_node_that_is_blamed_is_blamed_over_soft_roce() -> None:
     reds = [soft(Verdict.FAIL, nodes=pair) for pair in (("n1", "n2"), ("n1", "n3"))]
     text = render_drain(report(*reds, soft(nodes=("n2", "n3"))))
@@ -151,39 +134,6 @@ def test_a_node_that_is_blamed_is_blamed_over_soft_roce() -> None:
     text = render_drain(report(bad))
     line = next(each for each in text.splitlines() if "scontrol update NodeName=n1" in each)
     assert "Soft-RoCE: rxe0:1 on n1 runs at 80 Mb/s" in line
-
-
-def test_a_look_of_a_night_counts_with_the_runs_legs() -> None:
-    """The looks name their rails without the word; they are the same rails."""
-    confirmation = {
-        "kind": "confirmation",
-        "fabric": "roce0",
-        "rails": ["rxe0:1"],
-        "check": "OsuBandwidth",
-        "stack": "openmpi5",
-        "leg": "rxe0:1",
-        "looks": [
-            {"nodes": ["n1", "n3"], "verdict": "FAIL", "run_id": RUN.run_id, "reason": "slow"},
-            {"nodes": ["n2", "n3"], "verdict": "PASS", "run_id": RUN.run_id, "reason": ""},
-        ],
-    }
-    text = render_drain(report(soft(Verdict.FAIL)), [confirmation])
-    assert "scontrol update NodeName=n1" in text
-    assert "rxe0:1 Soft-RoCE, looked at again" in text
-
-
-def test_a_red_place_over_both_kinds_is_two_places() -> None:
-    lost = {"leg": "", "quantities": (), "nodes": (), "reason": "the job never started"}
-    text = every_rendering(report(soft(Verdict.MISSING, **lost), leg(Verdict.MISSING, **lost)))[
-        "screen"
-    ]
-    assert "MISSING Soft-RoCE: osu_bw (openmpi5)" in text
-    assert "MISSING osu_bw (openmpi5)" in text
-
-
-def test_the_word_follows_from_the_link_alone() -> None:
-    assert device_word(find_link("rxe 2.5G").name) == WORD
-    assert not any(device_word(name) for name in [*known_links(), "", "400MbE"])
 
 
 def test_history_says_it_too_and_only_of_the_soft_fabric() -> None:
@@ -206,20 +156,6 @@ def test_history_says_it_too_and_only_of_the_soft_fabric() -> None:
     assert with_devices(group, devices).where == "rail rxe0:1 Soft-RoCE"
     assert with_devices(replace(group, name="rail1"), devices).name == "rail1"
     assert with_devices(group, {}) is group
-
-
-def test_a_red_number_of_soft_roce_is_still_found_in_its_history() -> None:
-    """The page finds it by its path, which has the word on both sides."""
-    mine = key(fabric="roce0", leg="rxe0:1", rails="rxe0:1")
-    data = report(soft(Verdict.FAIL))
-    values, verdicts = np.array([[47.0, 46.0, 20.0]]), (("PASS", "PASS", "FAIL"),)
-    matrix = Matrix(keys=(mine,), runs=(RUN,) * 3, values=values, verdicts=verdicts)
-    assert "red in 1 of 3 runs" in render_html(replace(data, matrix=matrix))
-
-
-def test_what_a_site_declares_soft_is_known_by_fabric_and_rail() -> None:
-    assert devices_of(load_site("vcluster")) == {}
-    assert devices_of(load_site("infiniband-ndr")) == {}
 
 
 def key(**changes: Any) -> Key:

@@ -15,7 +15,7 @@ from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.leg import ADMISSION_CHECK, CAMPAIGN_SUITE
 from fabricproof.job.run import BUILD_PROGRAM, LegResult
-from fabricproof.report.red import again, folded
+from fabricproof.report.red import again
 from fabricproof.report.text.screen import LINES, WIDTH, summary
 
 
@@ -43,12 +43,6 @@ def test_red_says_rail_nodes_number_and_how_sure() -> None:
         "FAIL rail1, n1 - n2: osu_bw (openmpi5) (red twice on the same nodes): bandwidth_4MiB: 52 %"
     )
     assert told in " ".join(text.split())
-
-
-def test_one_place_is_told_once() -> None:
-    legs = [leg(Verdict.FAIL, stack=stack) for stack in ("openmpi5", "mpich5")]
-    text = screen(report(*legs))
-    assert text.count("FAIL rail1, n1 - n2: osu_bw (openmpi5, mpich5) [2 legs]") == 1
 
 
 def test_what_a_night_found_is_how_sure_it_is() -> None:
@@ -90,21 +84,6 @@ def test_red_among_many_nodes_names_none_so_a_campaign_is_next() -> None:
     assert "pairs run --site" not in screen(report(leg(Verdict.FAIL)))
 
 
-def test_the_nodes_that_a_run_is_about_are_counted_by_partition() -> None:
-    legs = [
-        leg(nodes=("n1", "n2")),
-        leg(nodes=("n2", "n3"), partition="debug"),
-        leg(nodes=("n1", "n3")),
-        leg(Verdict.SKIPPED, nodes=("n9",)),
-        leg(Verdict.MISSING, nodes=("n8",)),
-    ]
-    told = " ".join(screen(report(*legs), whole=True).split())
-    ends = "every node of it with every other: fabricproof pairs run"
-    assert f"compute: 3 nodes took part, n[1-3]; {ends}" in told
-    assert f"debug: 2 nodes took part, n2 - n3; {ends}" in told
-    assert "n9" not in told
-
-
 @given(words=st.text(alphabet="a\x00\x07\x1b\x7f\x9b[2J \r\n", min_size=1))
 def test_no_word_of_a_run_steers_the_terminal(words: str) -> None:
     mine = leg(Verdict.FAIL, reason=words, stack=words, nodes=(words, "n2"))
@@ -127,28 +106,6 @@ def test_what_was_found_on_a_green_leg_is_told() -> None:
 def test_a_build_that_failed_is_mended_by_a_build() -> None:
     failed = leg(Verdict.MISSING, program=BUILD_PROGRAM, quantities=(), reason="gcc: no", nodes=())
     assert screen(report(failed)).endswith("next\n  fabricproof stack build --site here openmpi5")
-
-
-def test_what_was_not_measured_is_told_with_its_reason() -> None:
-    never = leg(Verdict.MISSING, quantities=(), nodes=(), reason="a required check, never ran")
-    text = screen(report(leg(), never, leg(Verdict.SKIPPED, reason="no such fabric")), whole=True)
-    assert "  1 of 2 due legs were measured\n" in text
-    assert "not measured: 1 x OsuBandwidth (openmpi5): a required check, never ran" in text
-    assert "not due: 1 x no such fabric" in text
-
-
-def test_what_reframe_judged_was_measured_though_no_record_is_left() -> None:
-    reason = (
-        "performance: performance error: failed to meet reference(s): bandwidth_1MiB=19.71 MB/s"
-    )
-    text = screen(
-        report(
-            leg(Verdict.MISSING, quantities=(), nodes=(), fail_phase="performance", reason=reason)
-        ),
-        whole=True,
-    )
-    assert "  measured, but left no record: 1 x OsuBandwidth (openmpi5): performance" in text
-    assert "not measured" not in text
 
 
 def test_a_comparison_and_a_change_are_told() -> None:
@@ -204,19 +161,6 @@ def test_it_fits_one_screen_and_counts_what_it_leaves_out(
         shown = sum(line.startswith("  FAIL rail1") for line in part)
         (more,) = re.findall(r"(\d+)(?: more)?: --all", part[-1]) or ["0"]
         assert shown + int(more) == reds
-
-
-def test_with_all_nothing_is_left_out() -> None:
-    legs = [leg(Verdict.FAIL, nodes=(f"n{n}", f"m{n}"), reason="x " * 500) for n in range(60)]
-    text = screen(report(*legs), whole=True)
-    assert "--all" not in text
-    assert text.count("  FAIL rail1") == 60
-
-
-def test_node_names_are_folded() -> None:
-    assert folded(["n3", "n1"]) == "n1 - n3"
-    assert folded([f"n{number}" for number in range(1, 101)]) == "n[1-100]"
-    assert folded(["a[", "b", "c"]) == "a[,b,c"
 
 
 def admission(verdict: Verdict, name: str, node: str) -> LegResult:

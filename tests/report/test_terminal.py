@@ -102,19 +102,6 @@ def test_what_is_red_stands_before_what_is_green() -> None:
     assert text.count("\nPASS ") == 1
 
 
-def test_the_summary_counts_and_names_the_run() -> None:
-    text = _shown(LEG, replace(LEG, leg="rail1"))
-    assert "PASS: 2 PASS of 2 legs (run run-1)" in text
-    assert "next:" not in text
-
-
-def test_the_summary_counts_legs_where_one_has_several_rows() -> None:
-    two = (_quantity("PASS"), _quantity("PASS", name="message_rate"))
-    text = _shown(replace(LEG, quantities=two))
-    assert text.count("PASS  ") == 2
-    assert "PASS: 1 PASS of 1 leg (run run-1)" in text
-
-
 @pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
 def test_red_is_told_in_a_sentence_with_job_reason_and_next_step(verdict: str) -> None:
     red = replace(
@@ -160,76 +147,11 @@ def test_a_reason_in_brackets_is_shown_as_it_is() -> None:
     assert _shown(red).count(reason) == 2
 
 
-def test_rails_layout_and_relation_have_columns_of_their_own_where_they_say_something() -> None:
-    rails = ("rail0", "rail1")
-    legs = [
-        replace(LEG, leg="rail0.4x2", rails=rails[:1]),
-        replace(LEG, leg="rail0+rail1", rails=rails),
-        replace(LEG, leg="scaling", rails=rails, relation="scaling"),
-        replace(LEG, leg="rail0.far_over_near", rails=rails[:1], relation="far_over_near"),
-    ]
-    names = ["verdict", "stack", "suite", "program", "rails", "layout", "relation", "nodes"]
-    head, *rows = [line.split()[: len(names)] for line in _shown(*legs).splitlines()[:5]]
-    assert head == names
-    assert sorted(row[4:7] for row in rows) == [
-        ["rail0", "-", "far_over_near"],
-        ["rail0", "4x2", "-"],
-        ["rail0+rail1", "-", "-"],
-        ["rail0+rail1", "-", "scaling"],
-    ]
-    assert _shown(legs[1]).split()[4:6] == ["rails", "nodes"]
-
-
 def test_skips_are_told_with_their_reason_and_are_no_rows() -> None:
     skipped = replace(LEG, verdict=Verdict.SKIPPED, quantities=(), reason="one rail only")
     text = _shown(LEG, skipped)
     assert "one rail only" in text
     assert len(_rows(text)) == 1
-
-
-def test_skips_of_a_technology_that_the_site_does_not_have_are_one_line_with_a_count() -> None:
-    reason = "this site has no infiniband fabric"
-    absent = replace(
-        LEG, verdict=Verdict.SKIPPED, quantities=(), reason=reason, fabric="no-infiniband"
-    )
-    text = _shown(LEG, absent, replace(absent, program="osu_latency", stack="mpich5"))
-    (line,) = [line for line in text.splitlines() if reason in line]
-    assert line == f"SKIPPED  2 x: {reason}"
-
-
-def test_nothing_but_skips_is_said_to_be_nothing_judged() -> None:
-    text = _shown(replace(LEG, verdict=Verdict.SKIPPED, quantities=(), reason="one rail only"))
-    assert "SKIPPED: 1 SKIPPED" in text
-    assert "next: nothing was judged" in text
-    assert "PASS" not in text
-
-
-def test_a_run_without_anything_says_so() -> None:
-    text = _shown(notes=("no check was selected",))
-    assert "nothing ran" in text
-    assert "note     no check was selected" in text
-
-
-def test_a_pass_at_the_second_look_says_so() -> None:
-    leg = replace(LEG, findings=typed("second look: passed; the first said FAIL"))
-    assert "second look: passed; the first said FAIL" in _shown(leg)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"value": None, "verdict": "MISSING"},
-        {"reference": None, "origin": None, "verdict": "UNJUDGED"},
-        {"ceiling": None},
-        {"value": 0.0, "verdict": "INVALID"},
-    ],
-)
-def test_what_is_not_known_is_a_dash(changes: dict[str, Any]) -> None:
-    verdict = str(changes.pop("verdict", "PASS"))
-    leg = replace(LEG, verdict=Verdict(verdict), quantities=(_quantity(verdict, **changes),))
-    (row,) = _rows(_shown(leg))[:1]
-    assert " -" in row
-    assert "None" not in row
 
 
 def test_what_waits_for_a_build_is_folded_into_one_line_and_the_build_shows_its_log() -> None:
@@ -284,11 +206,6 @@ def test_lost_legs_that_have_more_to_say_are_never_folded() -> None:
     lost = replace(LEG, verdict=Verdict.MISSING, quantities=(), job_id=None, reason="no compiler")
     assert _shown(*[replace(lost, findings=as_notes(["error: cc"]))] * 9).count("error: cc") == 9
     assert _shown(*[replace(lost, job_id="7")] * 9).count("(job 7): no compiler") == 9
-
-
-def test_a_reference_that_did_not_apply_is_said_of_a_pass() -> None:
-    said = "the site's reference bandwidth = 9 GB/s was measured with build abc, this is def"
-    assert said in _shown(replace(LEG, findings=typed(said)))
 
 
 def test_a_link_that_is_not_as_declared_is_told_once_though_all_legs_pass() -> None:
