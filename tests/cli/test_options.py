@@ -27,7 +27,7 @@ Command = Callable[..., Any]
 main_module = importlib.import_module("fabricproof.cli.main")
 
 #: Those of a group count once, and so do Slurm's own.
-MOST_OPTIONS = 118
+MOST_OPTIONS = 122
 
 
 def commands(

@@ -42,6 +42,7 @@ stated_site = click.option(
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 as_csv = click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line a quantity.")
+plot = click.option("--plot", metavar="FILE.svg", help="Write a picture of it too.")
 everything = click.option(
     "--all", "whole", is_flag=True, help="Show all: no row, point or reason is left out."
 )

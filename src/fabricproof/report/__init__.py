@@ -5,6 +5,7 @@ FRONT: dict[str, str] = {
     "formats.bundle": "one archive of all evidence of a run",
     "formats.page": "the page, offline",
     "formats.junit": "JUnit",
+    "formats.plot": "a comparison or a trend as SVG",
     "formats.prometheus": "Prometheus text",
     "formats.record": "JSON",
     "gather": "all that is shown of a run, gathered",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,10 @@ def test_one_screen_without_all(site: Path, made: Made, fabricproof: Callable[..
     assert "(--all)" in ended.out
     whole = fabricproof("compare", BEFORE, AFTER, "--site", site, "--all")
     assert len(whole.out.splitlines()) > 150
-    table = fabricproof("compare", BEFORE, AFTER, "--site", site, "--csv").out.splitlines()
+    picture = site / "picture.svg"
+    plotted = ("--csv", "--plot", picture)
+    table = fabricproof("compare", BEFORE, AFTER, "--site", site, *plotted).out.splitlines()
+    assert len(ET.parse(picture).getroot()) > 100
     assert len(table) == 1 + 28 * 2 * 2 * 3
     assert sum(",WORSE," in each for each in table) >= 28
 

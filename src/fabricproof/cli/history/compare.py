@@ -16,6 +16,7 @@ from fabricproof.history.compare.model import comparison_csv, comparison_record,
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.text import lines
 from fabricproof.history.stats.shifts import Change
+from fabricproof.report.formats.plot import comparison_svg, write_plot
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import site_of
 
@@ -40,6 +41,7 @@ _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 )
 @only_option(*_KEYS)
 @options.everything
+@options.plot
 @options.as_csv
 @options.as_json
 def command(
@@ -51,6 +53,7 @@ def command(
     alpha: float,
     only: Only,
     whole: bool,
+    plot: str | None,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -80,6 +83,8 @@ def command(
     store, history = history_of(site)
     sides = choose_side(first, history), choose_side(second, history)
     comparison = compare_sides(store, history, *sides, asked)
+    if plot is not None:
+        write_plot(plot, comparison_svg(comparison))
     if as_json:
         click.echo(json.dumps(comparison_record(comparison), indent=1))
     elif as_csv:

@@ -18,6 +18,7 @@ from fabricproof.history.store import open_store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import trend_csv, trend_record
 from fabricproof.history.trend.text import trend_lines
+from fabricproof.report.formats.plot import trend_svg, write_plot
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import site_of
 
@@ -32,6 +33,7 @@ from fabricproof.site import site_of
 )  # fmt: skip
 @options.margins
 @options.everything
+@options.plot
 @options.as_csv
 @options.as_json
 def command(
@@ -41,6 +43,7 @@ def command(
     all_sizes: bool,
     margins: tuple[str, ...],
     whole: bool,
+    plot: str | None,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -73,6 +76,8 @@ def command(
     if sys.stderr.isatty():
         click.echo(f"looking at {len(store.runs)} runs of {site.name} ...", err=True)
     trend = find_trend(store, ask, Machines.of_site(perflogs(), site.name))
+    if plot is not None:
+        write_plot(plot, trend_svg(trend))
     if as_json:
         click.echo(json.dumps(trend_record(trend), indent=2))
     elif as_csv:
