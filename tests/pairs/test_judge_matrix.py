@@ -402,6 +402,11 @@ def test_what_one_more_round_would_tell(judge: Any) -> None:
     assert entry["next_step"] == "n0000, n0001, n0003 to n0002 once more"
     (entry,) = judge(ring(16, of_node(4, 0.5))).record["undecided"]
     assert entry["next_step"] == "n0004 with 1 node more"
+    # Where the ends have few partners, good ones of both.
+    for entry in judge(OF_TWO).record["undecided"]:
+        assert "n0004 with n0000 and n0005 with n0001" in entry["next_step"] or (
+            "n0005 with n0000 and n0004 with n0001" in entry["next_step"]
+        )
     # Three alike pairs with one end in common: good partners of it tell.
     rows = made(24, lambda a, b, _: 0.4 if b == 3 and a in {5, 9, 14} else 1.0)
     (entry,) = judge(rows).record["undecided"]

@@ -135,7 +135,9 @@ def _of_suspects(judged: Judged) -> Iterator[Finding]:
                 WhyUndecided.RIVALS,
                 names,
                 f"{' or '.join(names)} runs {reached}: {of}; they cannot be told apart",
-                f"{names[0]} and {names[1]} each with nodes that are good",
+                _with_good(judged, [found.suspect.number, found.rivals[0].number])
+                if found.suspect.kind is SuspectKind.NODE
+                else f"{names[0]} and {names[1]} each with nodes that are good",
             )
     if meeting:
         yield undecided_finding(
@@ -270,17 +272,25 @@ def _singles(judged: Judged, unexplained: Flags) -> Iterator[Finding]:
             f"{node} with {first_few(good)}{over}: if these are low as well, it is {node}",
         )
         return
+    partners = np.full(len(matrix.nodes), LEAST_PARTNERS)
+    if len(matrix) < 100 * len(matrix.nodes):  # else every end has many
+        pairs = np.divmod(np.unique(matrix.pair_keys), len(matrix.nodes))
+        partners = np.bincount(np.concatenate(pairs), minlength=len(matrix.nodes))
     for row in rows[:_SINGLES].tolist():
+        both = [int(matrix.source[row]), int(matrix.destination[row])]
+        again = f"{matrix.name_of(row)} once more: {matrix.kind.words}"
+        if (partners[both] < LEAST_PARTNERS).any():
+            again += f"; {_with_good(judged, both)}"
         looks = int((keys == keys[row]).sum())
         low = low_in[int(keys[row])]
         seen = "measured once" if looks == 1 else f"low in {low} of {looks} looks"
         reached = level(judged, math.exp(judged.shortfall[row]))
         yield undecided_finding(
             WhyUndecided.CHANCE,
-            (matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]),
+            matrix.names(np.array(both)),
             f"{matrix.name_of(row)} runs {reached} ({matrix.kind.words}), {seen}: "
             "this pair, or a disturbance of a moment",
-            f"{matrix.name_of(row)} once more: {matrix.kind.words}",
+            again,
         )
     if len(rows) > _SINGLES:
         rest = rows[_SINGLES:]
@@ -291,6 +301,14 @@ def _singles(judged: Judged, unexplained: Flags) -> Iterator[Finding]:
             f"{len(rest)} more single values are low, of {first_few(matrix.names(ends))}",
             "these pairs once more: -o FILE.html shows them",
         )
+
+
+def _with_good(judged: Judged, nodes: list[int]) -> str:
+    """Return the round that tells two ends apart: each with a node that is good."""
+    good = good_partners(judged, set(nodes))
+    names = [judged.matrix.nodes[at] for at in nodes]
+    told = [f"{name} with {good[at % len(good)]}" for at, name in enumerate(names)]
+    return f"{' and '.join(told)}: who is low again is at fault"
 
 
 def _common_end(judged: Judged, rows: Indices) -> int | None:
