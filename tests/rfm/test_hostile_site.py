@@ -245,7 +245,7 @@ FILLED = {
     "verdict/causes/suspects.py": {"who if ranks_ended else 'MPI_Finalize had not returned'"},
     # Numbers, and names that are constants of ours or of one of a few families.
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "number"},
-    "job/script.py:limits": {"limit"},
+    "job/script.py:limits": {"limit", "seconds", "look_seconds", "folder", "INVENTORY_FILE"},
     "job/script.py:quoted": {"rails"},
     "job/job_end.py": {"JOB_END_FILE"},
     "job/script.py:names": {"chosen_file(leg.name)"},
@@ -258,7 +258,7 @@ FILLED = {
     "pairs/campaign/job.py:begins": {"_WATCH.format(seconds=begin, record=RECORD_FILE)"},
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
     # Lines that shell_word, shell_line or shell_values made before.
-    "job/script.py:made": {"_settings(leg)", "' '.join(leg.launch) or launch"},
+    "job/script.py:made": {"_settings(leg)", "' '.join(leg.launch) or launch", "launch"},
     "job/script.py:container": {"_image(leg)", "_launch(leg, launch)"},
     "nodes/doctor/examination.py:made": {"head", "launch_line(subject)"},
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
