@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.output import emit
 from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.hostlist import fold
@@ -69,11 +69,7 @@ def show(words: tuple[str, ...], site_name: str | None, as_json: bool) -> None:
     seen, run_id = looks_of(words, site_name)
     near = _distances(folder, run_id, seen) if run_id else {}
     records = [_record(folder, each, near.get(node, {})) for node, each in seen.items()]
-    if as_json:
-        click.echo(json.dumps({"site": name, "nodes": records}, indent=2))
-        return
-    for line in _shown(records):
-        click.echo(line)
+    emit({"site": name, "nodes": records}, _shown(records), as_json=as_json)
 
 
 @command.command(name="diff")
@@ -92,16 +88,15 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
     fabricproof inventory diff 2026-11-01 2026-11-20
     """
     name, folder = place(site_name)
-    index = index_of(folder, name)
-    site = site_of(site_name)
-    sides = _choose(index, first, site)[0], _choose(index, second, site)[0]
-    pairs = [_compared(folder, *sides, *pair) for pair in _pairs(*sides)]
-    if as_json:
-        record = {"site": name, "first": first, "second": second, "pairs": pairs}
-        click.echo(json.dumps(record, indent=2))
-        return
-    for line in _told(pairs):
-        click.echo(line)
+    index, site = index_of(folder, name), site_of(site_name)
+    one, other = (_choose(index, words, site)[0] for words in (first, second))
+    nodes = [(one.node, other.node)] if one.node and other.node else []
+    if not one.node or not other.node:  # each with itself
+        named = one.node or other.node
+        nodes = [(each, each) for each in ([named] if named else sorted({*one.seen, *other.seen}))]
+    pairs = [_compared(folder, one, other, *pair) for pair in nodes]
+    record = {"site": name, "first": first, "second": second, "pairs": pairs}
+    emit(record, _told(pairs), as_json=as_json)
 
 
 def place(site_name: str | None) -> tuple[str, Path]:
@@ -119,8 +114,7 @@ def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, Sta
         InputMissingError: nobody has looked yet, or there is no such node or run.
     """
     name, folder = place(site_name)
-    index = index_of(folder, name)
-    site = site_of(site_name)
+    index, site = index_of(folder, name), site_of(site_name)
     chosen = [_choose(index, each, site) for each in words or [""]]
     runs = {run_id for _, run_id in chosen}
     seen = {node: each for some, _ in chosen for node, each in some.seen.items()}
@@ -130,20 +124,20 @@ def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, Sta
 def _choose(index: Sequence[StateSeen], words: str, site: Site) -> tuple[InventoryChoice, str]:
     """Return what ``words`` name, and the run in them; a date is a state and no run."""
     node, _, when = words.rpartition("@")
-    if is_run(when):
-        return choose(index, words, site.name), when
-    if not when or is_when(when) or (not node and any(each.node == when for each in index)):
-        return choose(index, words, site.name), ""
-    try:
-        run_id = one_run(when, site)
-    except FabricproofError:
-        # Neither node nor run, or the beginning of a digest: refused, or found, as such.
-        return choose(index, words, site.name), ""
-    return choose(index, f"{node}@{run_id}" if node else run_id, site.name), run_id
+    run_id = when if is_run(when) else ""
+    is_node = not node and any(each.node == when for each in index)
+    if when and not run_id and not is_when(when) and not is_node:
+        try:
+            run_id = one_run(when, site)
+        except FabricproofError:
+            # Neither node nor run, or the beginning of a digest: refused, or found, as such.
+            return choose(index, words, site.name), ""
+        words = f"{node}@{run_id}" if node else run_id
+    return choose(index, words, site.name), run_id
 
 
 def index_of(folder: Path, site: str) -> list[StateSeen]:
-    """Return who saw which node when, oldest first; refuse where nobody looked."""
+    """Return who saw which node when, oldest first; refuse if nobody looked."""
     index = read_index(folder, on_torn=lambda note: click.echo(f"fabricproof: {note}", err=True))
     if not index:
         raise InputMissingError(
@@ -157,7 +151,7 @@ def index_of(folder: Path, site: str) -> list[StateSeen]:
 
 def _distances(folder: Path, run_id: str, seen: dict[str, StateSeen]) -> dict[str, dict[str, Any]]:
     """Return node -> ``rank 0 on CPUs 0-3`` -> how far its cards are, from the records of a run."""
-    records, _ = read_run(record_files(folder.parent, run_id), run_id)
+    records, _ = read_run(record_files(folder.parent), run_id)
     bound = {
         (each["node"], each["rank"], each["cpus"])
         for record in records
@@ -166,16 +160,15 @@ def _distances(folder: Path, run_id: str, seen: dict[str, StateSeen]) -> dict[st
     }
     found: dict[str, dict[str, Any]] = {}
     for node, rank, cpus in sorted(bound):
-        digest = seen[node].digest if node in seen else None
-        if digest is not None:
-            far = distances(read_kept(folder, node, digest), cpus)
-            said = [f"{each.part} on {each.place}" for each in far]
+        machine = machine_of(folder, seen[node]) if node in seen else None
+        if machine is not None:
+            said = [f"{each.part} on {each.place}" for each in distances(machine, cpus)]
             found.setdefault(node, {})[f"rank {rank} on CPUs {cpus}"] = said
     return found
 
 
 def machine_of(folder: Path, seen: StateSeen) -> Machine | None:
-    """Return what was seen; None where nothing was."""
+    """Return what was seen; None if nothing was."""
     return read_kept(folder, seen.node, seen.digest) if seen.digest is not None else None
 
 
@@ -196,92 +189,73 @@ def _record(folder: Path, seen: StateSeen, near: dict[str, Any]) -> dict[str, An
 def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
     groups = by_key((each["kind"] or f"unseen {each['node']}", each) for each in records)
     for alike in groups.values():
-        first = alike[0]
+        first, several = alike[0], len(alike) > 1
         names = fold(each["node"] for each in alike)
-        words = f"{names}: {len(alike)} alike; shown is {first['node']}" * (len(alike) > 1)
-        yield f"{words or names}, seen {first['time']} in run {first['run_id']}"
-        yield from _facts(first["facts"])
+        words = f"{names}: {len(alike)} alike; shown is {first['node']}" if several else names
+        yield f"{words}, seen {first['time']} in run {first['run_id']}"
+        for part, values in first["facts"].items():
+            yield f"  {part}"
+            for fact, value in values.items():
+                yield f"    {name_of(fact):<{_NAME_WIDTH}}{shown(fact, value)}"
         for each in alike:
-            yield from _beside(each, f" ({each['node']})" if len(alike) > 1 else "")
-        yield from _once(alike)
-
-
-def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for part, values in facts.items():
-        yield f"  {part}"
-        for fact, value in values.items():
-            yield f"    {name_of(fact):<{_NAME_WIDTH}}{shown(fact, value)}"
-
-
-def _beside(record: dict[str, Any], whose: str) -> Iterator[str]:
-    for rank, far in record.get("ranks", {}).items():
-        yield f"  {rank}{whose}: {'; '.join(far) or 'one NUMA node, or not known'}"
-
-
-def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield what is below its best and what is unknown, said of several nodes once."""
-    for key, words in (("notes", "less than it could"), ("unknown", "unknown")):
-        of = by_key(
-            (each if key == "unknown" else each["text"], record["node"])
-            for record in alike
-            for each in record[key]
-        )
-        for sentence, nodes in of.items():
-            whose = f" ({fold(nodes)})" * (len(nodes) < len(alike))
-            yield f"  {words}{whose}: {sentence}"
-
-
-def _pairs(first: InventoryChoice, second: InventoryChoice) -> list[tuple[str, str]]:
-    """Return the nodes to compare: the two that were named, else each with itself."""
-    if first.node and second.node:
-        return [(first.node, second.node)]
-    named = first.node or second.node
-    nodes = {named} if named else {*first.seen, *second.seen}
-    return [(node, node) for node in sorted(nodes)]
+            whose = f" ({each['node']})" if several else ""
+            for rank, far in each.get("ranks", {}).items():
+                yield f"  {rank}{whose}: {'; '.join(far) or 'one NUMA node, or not known'}"
+        # what is below its best and what is unknown, said of several nodes once
+        for key, words in (("notes", "less than it could"), ("unknown", "unknown")):
+            of = by_key(
+                (each if key == "unknown" else each["text"], record["node"])
+                for record in alike
+                for each in record[key]
+            )
+            for sentence, nodes in of.items():
+                whose = f" ({fold(nodes)})" if len(nodes) < len(alike) else ""
+                yield f"  {words}{whose}: {sentence}"
 
 
 def _compared(
     folder: Path, first: InventoryChoice, second: InventoryChoice, here: str, there: str
 ) -> dict[str, Any]:
     lines = first.seen.get(here), second.seen.get(there)
-    machines = [machine_of(folder, each) if each else None for each in lines]
-    sides = (first.words, second.words) if here == there else (here, there)
+    one, other = (machine_of(folder, each) if each else None for each in lines)
+    names = (here, there)
+    sides = (first.words, second.words) if here == there else names
     record: dict[str, Any] = {
-        "first": {"node": here, "words": sides[0], **(asdict(lines[0]) if lines[0] else {})},
-        "second": {"node": there, "words": sides[1], **(asdict(lines[1]) if lines[1] else {})},
-        "differences": [],
-        "unknown": [],
+        key: {"node": node, "words": side, **(asdict(line) if line else {})}
+        for key, node, side, line in zip(("first", "second"), names, sides, lines, strict=True)
     }
-    if machines[0] is None or machines[1] is None:
-        record["unknown"] = [
+    if one is None or other is None:
+        unknown = [
             f"{node} on {side}: {line.reason if line else 'nobody looked at it'}"
-            for node, side, line, machine in zip((here, there), sides, lines, machines, strict=True)
+            for node, side, line, machine in zip(names, sides, lines, (one, other), strict=True)
             if machine is None
         ]
-        return record
-    one, other = machines[0], machines[1]
-    record["differences"] = [asdict(each) for each in compare(one, other, sides)]
-    record["unknown"] = [
-        *(f"on {sides[0]}: {each}" for each in one.unknown if each not in other.unknown),
-        *(f"on {sides[1]}: {each}" for each in other.unknown if each not in one.unknown),
-    ]
-    return record
+        return {**record, "differences": [], "unknown": unknown}
+    return {
+        **record,
+        "differences": [asdict(each) for each in compare(one, other, sides)],
+        "unknown": [
+            *(f"on {sides[0]}: {each}" for each in one.unknown if each not in other.unknown),
+            *(f"on {sides[1]}: {each}" for each in other.unknown if each not in one.unknown),
+        ],
+    }
 
 
 def _told(pairs: list[dict[str, Any]]) -> Iterator[str]:
-    same = [each["first"]["node"] for each in pairs if not each["differences"] + each["unknown"]]
+    same = []
     for pair in pairs:
-        count = len(pair["differences"])
+        count, head = (
+            len(pair["differences"]),
+            " against ".join(_side(pair[key]) for key in ("first", "second")),
+        )
         if not count and not pair["unknown"]:
+            same.append(pair["first"]["node"] if len(pairs) > 1 else head)
             continue
-        head = f"{_side(pair['first'])} against {_side(pair['second'])}"
         yield f"{head}: {count} difference{'s' * (count != 1)}"
         yield from (f"  {each['sentence']}" for each in pair["differences"])
         yield from (f"  unknown {each}" for each in pair["unknown"])
-    if len(pairs) == 1 and same:
-        yield f"{_side(pairs[0]['first'])} against {_side(pairs[0]['second'])}: no difference"
-    elif same:
-        yield f"no difference: {', '.join(same)}"
+    if same:
+        yield f"no difference: {', '.join(same)}" if len(pairs) > 1 else f"{same[0]}: no difference"
 
 
 def _side(side: dict[str, Any]) -> str:
