@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.output import STATUSES, Only, only_option
+from fabricproof.cli.output import STATUSES, Only, emit, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.findings import Finding
@@ -24,12 +23,7 @@ from fabricproof.core.project import site_option
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import by_key
 from fabricproof.nodes.inventory.store import StateSeen
-from fabricproof.nodes.preflight import (
-    Preflight,
-    fabrics_of,
-    look_here,
-    preflight,
-)
+from fabricproof.nodes.preflight import Preflight, fabrics_of, look_here, preflight
 from fabricproof.site import FabricSpec, Site, site_of
 
 _EPILOG = """\b
@@ -70,17 +64,15 @@ def command(
     """
     if here and words:
         raise click.UsageError("--here looks at this node: leave out " + ", ".join(words))
+    site = site_of(site_name)
     if here:
-        return _here(site_of(site_name), only["fabric"], as_json=as_json)
+        return _here(site, only["fabric"], as_json=as_json)
     name, folder = place(site_name)
     seen, run_id = looks_of(words, site_name)
-    results = list(_results(site_of(site_name), folder, run_id, seen, only["fabric"]))
+    results = list(_results(site, folder, run_id, seen, only["fabric"]))
     verdict = worst([each.verdict for each in results])
-    if as_json:
-        click.echo(json.dumps(_record(name, verdict, results, seen), indent=2))
-    else:
-        for line in _told(name, results, seen, verdict):
-            click.echo(line)
+    record = _record(name, verdict, results, seen)
+    emit(record, _told(name, results, seen, verdict), as_json=as_json)
     return STATUSES[verdict]
 
 
@@ -96,15 +88,13 @@ def _here(site: Site, fabrics: Sequence[str], *, as_json: bool) -> int:
             expected="fabrics with link = ... in fabric.toml",
         )
     verdict = worst([each.verdict for each in results])
-    if as_json:
-        click.echo(json.dumps(_record(site.name, verdict, results, {}), indent=2))
-        return STATUSES[verdict]
     findings = [each for result in results for each in result.findings]
     red = [each for each in findings if each.verdict is not Verdict.PASS]
     more = f" (and {len(red) - 1} more: --json)" if len(red) > 1 else ""
     fine = f"{', '.join(spec.name for spec in mine)}: {len(findings)} facts as declared"
     said = next((each.reason for each in red if each.verdict is verdict), fine)
-    click.echo(f"{verdict.value} {machine.node}: {said}{more}")
+    line = f"{verdict.value} {machine.node}: {said}{more}"
+    emit(_record(site.name, verdict, results, {}), [line], as_json=as_json)
     return STATUSES[verdict]
 
 
@@ -114,15 +104,10 @@ def _results(
     """Yield the judgement of each fabric that has a link."""
     machines = {node: machine_of(folder, each) for node, each in seen.items()}
     reasons = {node: each.reason for node, each in seen.items() if each.reason}
-    specs = _asked(site, fabrics)
     members = _members(site, folder, run_id) if len(site.fabrics) > 1 else {}
-    for spec in specs:
-        # Where no record says which fabric a node is of, it is judged by all.
-        mine = {
-            node: machine
-            for node, machine in machines.items()
-            if spec.name in members.get(node, {spec.name})
-        }
+    for spec in _asked(site, fabrics):
+        # If no record says which fabric a node is of, it is judged by all.
+        mine = {n: m for n, m in machines.items() if spec.name in members.get(n, {spec.name})}
         if spec.link is not None and mine:
             yield preflight(spec, mine, reasons=reasons)
 
@@ -195,15 +180,11 @@ def _told(
             yield f"  note     {note}"
     if not results:
         yield "no fabric of this site has a link: there is nothing to look at"
-    for when, nodes in _ages(seen).items():
+    ages = by_key((f"{each.time}, {_ago(each.time)} ago", node) for node, each in seen.items())
+    for when, nodes in ages.items():
         yield f"seen {when}: {', '.join(nodes)}"
     again = " ".join(("fabricproof run -n LinkPreflight", site_option(site)))
     yield f"{verdict.value}: look anew with  {again}"
-
-
-def _ages(seen: Mapping[str, StateSeen]) -> dict[str, list[str]]:
-    """Return ``2026-11-20T21:54:14Z, 3 h ago`` -> nodes."""
-    return by_key((f"{each.time}, {_ago(each.time)} ago", node) for node, each in seen.items())
 
 
 def _ago(time: str) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.output import emit
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.core.whole_file import refusal_of
 from fabricproof.nodes.discover import (
@@ -103,14 +102,26 @@ def init(
     guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
     if not dry_run:
         _write(place, texts)
-    if as_json:
-        record = _record(site, place, cluster, texts, guesses, written=not dry_run)
-        click.echo(json.dumps(record, indent=2))
-    elif dry_run:
-        for file, text in texts.items():
-            click.echo(f"# --- {name}/{file}\n{text}")
-    else:
-        _tell(site, place, cluster, guesses)
+    record = {
+        "name": site.name,
+        "folder": str(place),
+        "written": not dry_run,
+        "files": dict(texts),
+        "hosts": _hosts(cluster),
+        "partitions": [each.name for each in site.partitions],
+        "fabrics": {
+            each.name: {"link": each.link, "rails": [rail.interface for rail in each.rails]}
+            for each in site.fabrics
+        },
+        "stacks": [each.name for each in site.stacks],
+        "guesses": [dataclasses.asdict(each) for each in guesses],
+        "troubles": _troubles(cluster),
+    }
+    shown = (f"# --- {name}/{file}\n{text}" for file, text in texts.items())
+    lines = shown if dry_run else _told(site, place, cluster, guesses)
+    emit(record, lines, as_json=as_json)
+    for trouble in _troubles(cluster) if not (as_json or dry_run) else ():
+        click.echo(f"not seen: {trouble}", err=True)
 
 
 def _like(name: str, like: str) -> dict[str, str]:
@@ -217,32 +228,6 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         ) from None
 
 
-def _record(
-    site: Site,
-    folder: Path,
-    cluster: Cluster | None,
-    texts: Mapping[str, str],
-    guesses: list[Guess],
-    *,
-    written: bool,
-) -> dict[str, Any]:
-    return {
-        "name": site.name,
-        "folder": str(folder),
-        "written": written,
-        "files": dict(texts),
-        "hosts": _hosts(cluster),
-        "partitions": [each.name for each in site.partitions],
-        "fabrics": {
-            each.name: {"link": each.link, "rails": [rail.interface for rail in each.rails]}
-            for each in site.fabrics
-        },
-        "stacks": [each.name for each in site.stacks],
-        "guesses": [dataclasses.asdict(each) for each in guesses],
-        "troubles": _troubles(cluster),
-    }
-
-
 def _hosts(cluster: Cluster | None) -> dict[str, str]:
     if cluster is None:
         return {}
@@ -253,21 +238,19 @@ def _troubles(cluster: Cluster | None) -> list[str]:
     return [*cluster.troubles, *used_partitions(cluster)[1]] if cluster else []
 
 
-def _tell(site: Site, folder: Path, cluster: Cluster | None, guesses: list[Guess]) -> None:
+def _told(site: Site, folder: Path, cluster: Cluster | None, guesses: list[Guess]) -> Iterator[str]:
     if hosts := _hosts(cluster):
         shown = (host if p == "head" else f"{host} ({p})" for p, host in hosts.items())
-        click.echo(f"looked at: {', '.join(shown)}")
+        yield f"looked at: {', '.join(shown)}"
     for fabric in site.fabrics:
         rails = ", ".join(rail.interface for rail in fabric.rails)
-        click.echo(f"fabric {fabric.name}: {fabric.link or 'rate unknown'}: {rails}")
+        yield f"fabric {fabric.name}: {fabric.link or 'rate unknown'}: {rails}"
     for stack in site.stacks:
         how = "to be built" if stack.spack else ", ".join(stack.modules) or "on PATH"
-        click.echo(f"stack {stack.name}: {stack.family} {stack.version} ({how})")
+        yield f"stack {stack.name}: {stack.family} {stack.version} ({how})"
     for partition in site.partitions:
-        click.echo(f"partition {partition.name}: {', '.join(partition.fabrics)}")
-    for trouble in _troubles(cluster):
-        click.echo(f"not seen: {trouble}", err=True)
-    click.echo(f"\n{folder}: written; {len(guesses)} guesses for you to settle:")
+        yield f"partition {partition.name}: {', '.join(partition.fabrics)}"
+    yield f"\n{folder}: written; {len(guesses)} guesses for you to settle:"
     for each in guesses:
-        click.echo(f"  {each.file}:{each.line}: {each.text}")
-    click.echo(f"next: fabricproof site check {site.name}")
+        yield f"  {each.file}:{each.line}: {each.text}"
+    yield f"next: fabricproof site check {site.name}"
