@@ -1,4 +1,4 @@
-# What Slurm says of its cluster, in sections, read by fabricproof.nodes.discover.read.  Asked on the
+# What Slurm says of its cluster, in sections, read by fabricproof.nodes.discover.cluster.  Asked on the
 # head node only.  A controller that does not answer costs ten seconds a question, not for ever.
 PATH=$PATH:/usr/sbin:/sbin
 LC_ALL=C
