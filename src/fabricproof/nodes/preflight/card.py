@@ -58,15 +58,8 @@ def _slot(sight: Sight, wanted: Slot) -> Finding:
         )
         why = _BEHIND if observed.raw_mb_s > wanted.raw_mb_s else why
         words += f" instead of {wanted.name}: {why}"
-    return measured(
-        place(sight),
-        "pcie",
-        words,
-        value=observed.raw_mb_s,
-        expected=wanted.raw_mb_s,
-        unit="MB/s",
-        origin=f"site: {wanted.name}",
-    )
+    values = (observed.raw_mb_s, wanted.raw_mb_s)
+    return measured(place(sight), "pcie", words, *values, "MB/s", f"site: {wanted.name}")
 
 
 def _ceiling(declared: Fabric, actual: Fabric) -> str:
@@ -102,15 +95,8 @@ def _payload(sight: Sight, wanted: int) -> Finding:
         if able := facts.get("max_payload_best_bytes"):
             why += f"; the card is able to {able}: BIOS setting"
         words += f" instead of {wanted}: {_BEHIND if observed > wanted else why}"
-    return measured(
-        place(sight),
-        "max_payload",
-        words,
-        value=observed,
-        expected=wanted,
-        unit="B",
-        origin=f"site: MaxPayload {wanted}",
-    )
+    origin = f"site: MaxPayload {wanted}"
+    return measured(place(sight), "max_payload", words, observed, wanted, "B", origin)
 
 
 def _stated(sight: Sight, fact: str, wanted: list[str]) -> Finding:

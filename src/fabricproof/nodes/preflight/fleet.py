@@ -60,15 +60,9 @@ def judge_fleet(sights: Sequence[Sight]) -> Iterator[Finding]:
         facts = ", ".join(map(name_of, unlike))
         brief = f"mixed fleet on {wanted.rail}: {facts} of {first_few(odd)} not as elsewhere"
     nodes = odd or [each.machine.node for each in sights]
-    yield measured(
-        Where(rail=wanted.rail, nodes=tuple(nodes)),
-        FLEET,
-        reason,
-        value=len(sights) - len(odd),
-        expected=len(sights),
-        origin="nodes of one partition are alike",
-        brief=brief,
-    )
+    where, origin = Where(rail=wanted.rail, nodes=tuple(nodes)), "nodes of one partition are alike"
+    alike = (len(sights) - len(odd), len(sights))
+    yield measured(where, FLEET, reason, *alike, "1", origin, brief=brief)
 
 
 def _stated(sight: Sight) -> set[str]:
@@ -231,16 +225,9 @@ def judge_room(machines: Sequence[Machine], rail: str) -> Iterator[Finding]:
         for folder, free in machine.now.free_bytes.items():
             if free < LEAST_FREE_BYTES:
                 text = f"{folder} of {machine.node} is full"
-                yield measured(
-                    Where(node=machine.node, rail=rail),
-                    "room",
-                    f"{text}: {free >> 20} MiB are free, where MPI and the job's records write",
-                    value=free,
-                    expected=LEAST_FREE_BYTES,
-                    unit="B",
-                    origin="what a job writes",
-                    brief=text,
-                )
+                reason = f"{text}: {free >> 20} MiB are free, where MPI and the job's records write"
+                where, origin = Where(node=machine.node, rail=rail), "what a job writes"
+                yield measured(where, "room", reason, free, LEAST_FREE_BYTES, "B", origin)
 
 
 def cabling(sights: Sequence[Sight]) -> Iterator[Finding]:

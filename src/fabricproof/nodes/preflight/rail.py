@@ -190,17 +190,10 @@ def _rate(sight: Sight) -> Finding:
             )
         else:
             reason += _why_ethernet(sight, mbit_s)
-    return measured(
-        place(sight),
-        "rate",
-        reason,
-        value=mbit_s,
-        expected=expected,
-        unit="Mb/s",
-        origin=f"site: {wanted.name}",
-        tolerance=tolerance,
-        is_other=is_other,
-    )
+    origin = f"site: {wanted.name}"
+    least, most = expected * (1 - tolerance), expected * (1 + tolerance)
+    known = (place(sight), "rate", reason, mbit_s, expected, "Mb/s", origin)
+    return measured(*known, least=least, most=most, is_other=is_other)
 
 
 def _observed_rate(sight: Sight) -> tuple[Link | None, bool, float, str]:
@@ -273,21 +266,15 @@ def _soft_rate(sight: Sight) -> Finding:
     else:
         reason, verdict = _why_unknown(sight, parent, known=bool(facts))
         return not_known(sight, "rate", reason, verdict)
+    least, most = expected * (1 - SHAPER_TOLERANCE), expected * (1 + SHAPER_TOLERANCE)
     ending = f": {parent} below it {why}"
-    if lets < (1 - SHAPER_TOLERANCE) * expected:
+    if lets < least:
         ending = f" instead of {expected:.6g}{ending}, and no more passes"
-    elif lets > (1 + SHAPER_TOLERANCE) * expected:
+    elif lets > most:
         ending = f" instead of {expected:.6g}{ending}{_BEHIND}"
-    return measured(
-        place(sight),
-        "rate",
-        f"{sight.words} runs at {lets} Mb/s{ending}",
-        value=lets,
-        expected=expected,
-        unit="Mb/s",
-        origin=f"site: {sight.wanted.link.name}",
-        tolerance=SHAPER_TOLERANCE,
-    )
+    reason, origin = f"{sight.words} runs at {lets} Mb/s{ending}", f"site: {sight.wanted.link.name}"
+    known = (place(sight), "rate", reason, lets, expected, "Mb/s", origin)
+    return measured(*known, least=least, most=most)
 
 
 def _why_unknown(sight: Sight, parent: str, *, known: bool) -> tuple[str, Verdict]:
@@ -327,12 +314,4 @@ def _mtu(sight: Sight, wanted: int) -> Finding:
         less = "each packet carries less, and larger ones of its peers are lost"
         more = "its peers and switches may lose its larger packets"
         words += f" instead of {wanted}: {why or (less if observed < wanted else more)}"
-    return measured(
-        place(sight),
-        "mtu",
-        words,
-        value=observed,
-        expected=wanted,
-        unit="B",
-        origin=f"site: MTU {wanted}",
-    )
+    return measured(place(sight), "mtu", words, observed, wanted, "B", f"site: MTU {wanted}")

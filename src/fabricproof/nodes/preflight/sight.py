@@ -162,12 +162,12 @@ def look_up(wanted: Wanted, machine: Machine) -> Sight:
     return Sight(wanted=wanted, machine=machine, part=part, facts=facts)
 
 
-def finding_of(where: Where, fact: str, quantity: Quantity, brief: str = "") -> Finding:
-    """Return the finding about one thing of a rail.
+def place(sight: Sight) -> Where:
+    """Return the rail and its node."""
+    return Where(node=sight.machine.node, rail=sight.wanted.rail)
 
-    ``brief`` is a few words for the reports of benchmarks that use the rail; the reason up to its
-    first colon if empty.
-    """
+
+def _finding(where: Where, fact: str, quantity: Quantity, brief: str = "") -> Finding:
     return Finding(
         kind=FindingKind.PREFLIGHT,
         verdict=quantity.verdict,
@@ -182,20 +182,23 @@ def measured(
     where: Where,
     fact: str,
     reason: str,
-    *,
     value: float,
     expected: float,
+    unit: str,
     origin: str,
-    unit: str = "1",
-    tolerance: float = 0.0,
+    *,
+    least: float | None = None,
+    most: float | None = None,
     brief: str = "",
     is_other: bool = False,
 ) -> Finding:
-    """Return PASS if the value is the expected one, FAIL if it is less or more.
+    """Return PASS if the value is the expected one, or from ``least`` to ``most``; else FAIL.
 
-    ``tolerance`` is a fraction on either side, 0 to 1; ``is_other``: FAIL whatever the value is.
+    ``brief`` is a few words for the reports of benchmarks that use the rail, the reason up to its
+    first colon if empty; ``is_other``: FAIL whatever the value is.
     """
-    lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
+    lower = expected if least is None else least
+    upper = expected if most is None else most
     fits = lower <= value <= upper and not is_other
     quantity = Quantity(
         name=f"{where.node}.{fact}" if where.node else fact,
@@ -209,27 +212,21 @@ def measured(
         upper=upper,
         origin=origin,
     )
-    return finding_of(where, fact, quantity, brief)
-
-
-def place(sight: Sight) -> Where:
-    """Return the rail and its node."""
-    return Where(node=sight.machine.node, rail=sight.wanted.rail)
+    return _finding(where, fact, quantity, brief)
 
 
 def not_known(sight: Sight, fact: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Finding:
     """Return what could not be read."""
     reason = f"{sight.words}{reason if reason.startswith(' ') else f': {reason}'}"
     quantity = no_number(f"{sight.machine.node}.{fact}", verdict, reason)
-    return finding_of(place(sight), fact, quantity)
+    return _finding(place(sight), fact, quantity)
 
 
 def as_stated(
     sight: Sight, fact: str, reason: str, *, fits: bool, origin: str, brief: str = ""
 ) -> Finding:
     """Return PASS if a fact is as stated, else FAIL."""
-    where = place(sight)
-    return measured(where, fact, reason, value=fits, expected=1, origin=origin, brief=brief)
+    return measured(place(sight), fact, reason, fits, 1, "1", origin, brief=brief)
 
 
 def note(sight: Sight, text: str, fact: str = "") -> Finding:
