@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import zip_longest
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.hostlist import expand
@@ -176,74 +176,46 @@ def parse_topology(text: str, source: str = "scontrol show topology") -> Topolog
             below another that is not there, or a cut last line.
         ConfigError: a hostlist in it stands for too many names (:mod:`fabricproof.core.hostlist`).
     """
-    groups: list[SwitchGroup] = []
-    heads: set[str] = set()
-    lines = text.splitlines()
-    for number, line in enumerate(lines, start=1):
+    groups: dict[str, SwitchGroup] = {}
+    shapes: set[Shape] = set()
+
+    def refuse(expected: str, got: str, number: int | None = None) -> NoReturn:
+        what = "damaged topology"
+        raise ParseError(what, source=source, line=number, expected=expected, got=repr(got[:80]))
+
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or NO_TOPOLOGY in line:
             continue
-        facts = _facts(line, source, number)
-        head = next(iter(facts))
-        heads.add("SwitchName" if head == "SwitchName" else "BlockName")
-        groups.append(_group(head, facts, source, number))
-        if groups[-1].name in {group.name for group in groups[:-1]}:
-            raise _damage("a name that was not there yet", line, source, number)
+        pairs = [word.partition("=") for word in line.split()]
+        facts, head = {key: value for key, _, value in pairs}, pairs[0][0]
+        known = _KEYS.get(head)
+        if known is None or len(facts) != len(pairs) or not all(mark for _, mark, _ in pairs):
+            refuse("SwitchName=... or BlockName=... with key=value", line, number)
+        if not facts.keys() - {head} <= known or not facts[head]:
+            refuse(f"{head}=NAME with {', '.join(sorted(known))}", line, number)
+        numbers = {"Level": "1" if head == "AggregatedBlock" else "0", "BlockSize": "0"}
+        numbers |= {key: facts[key] for key in numbers if key in facts}
+        for key, value in numbers.items():
+            if not value.isdecimal():
+                refuse(f"a whole number as {key}", value, number)
+        if facts[head] in groups:
+            refuse("a name that was not there yet", line, number)
+        shapes.add(Shape.TREE if head == "SwitchName" else Shape.BLOCK)
+        groups[facts[head]] = SwitchGroup(
+            name=facts[head],
+            level=int(numbers["Level"]),
+            nodes=expand(facts.get("Nodes", ""), source, number),
+            children=expand(facts.get("Switches", ""), source, number),
+            block_size=int(numbers["BlockSize"]),
+        )
     if groups and not text.endswith("\n"):
-        raise _damage("a newline at its end", lines[-1], source, len(lines))
-    if len(heads) > 1:
-        raise _damage("a tree or blocks, not both", lines[0], source, 1)
-    _check_children(groups, source)
-    if not groups:
-        return Topology(shape=Shape.FLAT)
-    return Topology(
-        shape=Shape.TREE if heads == {"SwitchName"} else Shape.BLOCK, groups=tuple(groups)
-    )
-
-
-def _facts(line: str, source: str, number: int) -> dict[str, str]:
-    pairs = [word.partition("=") for word in line.split()]
-    facts = {key: value for key, _, value in pairs}
-    head = pairs[0][0]
-    known = _KEYS.get(head)
-    if known is None or len(facts) != len(pairs) or not all(mark for _, mark, _ in pairs):
-        raise _damage("SwitchName=... or BlockName=... with key=value", line, source, number)
-    if not facts.keys() - {head} <= known or not facts[head]:
-        raise _damage(f"{head}=NAME with {', '.join(sorted(known))}", line, source, number)
-    return facts
-
-
-def _group(head: str, facts: dict[str, str], source: str, number: int) -> SwitchGroup:
-    level = facts.get("Level", "1" if head == "AggregatedBlock" else "0")
-    size = facts.get("BlockSize", "0")
-    for key, value in (("Level", level), ("BlockSize", size)):
-        if not value.isdecimal():
-            raise _damage(f"a whole number as {key}", value, source, number)
-    return SwitchGroup(
-        name=facts[head],
-        level=int(level),
-        nodes=expand(facts.get("Nodes", ""), source, number),
-        children=expand(facts.get("Switches", ""), source, number),
-        block_size=int(size),
-    )
-
-
-def _check_children(groups: list[SwitchGroup], source: str) -> None:
-    names = {group.name for group in groups}
-    for group in groups:
-        lost = [child for child in group.children if child not in names]
-        if lost:
-            raise ParseError(
-                f"switch {group.name} has switches below it that are not listed",
-                source=source,
-                expected="a line for each",
-                got=", ".join(lost),
-            )
-
-
-def _damage(expected: str, line: str, source: str, number: int) -> ParseError:
-    return ParseError(
-        "damaged topology", source=source, line=number, expected=expected, got=repr(line[:80])
-    )
+        refuse("a newline at its end", text.splitlines()[-1])
+    if len(shapes) > 1:
+        refuse("a tree or blocks, not both", text)
+    for group in groups.values():
+        if lost := [child for child in group.children if child not in groups]:
+            refuse(f"a line for each of the switches below {group.name}", ", ".join(lost))
+    return Topology(shape=shapes.pop() if shapes else Shape.FLAT, groups=tuple(groups.values()))
 
 
 #: A pair at every distance is looked for from this many nodes; on a machine of thousands the
