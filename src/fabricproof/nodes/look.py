@@ -18,7 +18,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 #: what only these tools say; ``absent`` names those that are not there
-TOOLS = ("ip", "tc", "ethtool", "lspci", "ibv_devinfo", "ibstat")
+TOOLS = ("ip", "tc", "ethtool", "lspci", "ibv_devinfo")
 
 #: settings of the kernel that steer networks
 SETTINGS = (
@@ -279,7 +279,6 @@ class _Look:
         for each in sorted(set(self.functions)):
             self.ask("lspci", "-vv", "-s", each)
         self.ask("ibv_devinfo", "-v")
-        self.ask("ibstat")
         self.ask("lldpctl", "-f", "keyvalue")
         owned = set(re.findall(r"^\d+: *([^ @]+)", addresses, re.M))
         # Virtual interfaces without an address are those of containers and bridges.

@@ -176,6 +176,27 @@ def test_a_third_node_that_answers_for_an_address_is_named(
         assert ("at vc3" in found[0].reason) is (verdict is Verdict.FAIL)
 
 
+def test_a_node_whose_rails_exchanged_their_addresses_is_named() -> None:
+    """The deliberate bad case: every leg over either rail was INVALID, and nobody said why."""
+    good = [recorded("virtual-cluster", f"vc{number}") for number in (1, 2, 3)]
+    odd = recorded("virtual-cluster", "vc4")
+    addresses = [str(odd.facts[f"interface rail{rail}"]["addresses"]) for rail in (1, 0)]
+    for rail, address in enumerate(addresses):
+        odd = changed(odd, f"interface rail{rail}", addresses=address)
+    red = [e for e in preflight(VC, nodes(*good, odd)).findings if e.fact == "address"]
+    assert {(each.where.node, each.where.rail) for each in red} == {
+        ("vc4", "rail0"),
+        ("vc4", "rail1"),
+    }
+    # routed rails, each node with networks of its own: nothing is usual
+    own = [
+        changed(each, f"interface rail{rail}", addresses=f"10.{at}.{rail}.1/31")
+        for at, each in enumerate(good)
+        for rail in (0,)
+    ]
+    assert not [e for e in preflight(VC, nodes(*own)).findings if e.fact == "address"]
+
+
 def test_a_folder_that_is_full_is_named() -> None:
     one = recorded("virtual-cluster", "vc1")
     full = replace(one, now=Momentary(free_bytes={"/tmp": 4096, "/dev/shm": 1 << 30}))

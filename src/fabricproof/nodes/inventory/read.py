@@ -355,36 +355,29 @@ def _transceiver(said: Sequence[tuple[str, str]]) -> str:
     return ", ".join([named, *lengths[:1]]) if named else ""
 
 
-#: keys of ``ibv_devinfo -v`` and of ``ibstat``, for a port or (max_qp, CA type) the whole HCA
+#: keys of ``ibv_devinfo -v``, of a port or (max_qp) of the whole HCA
 _VERBS = {
     "max_mtu": "mtu_best",
     "active_mtu": "mtu",
     "active_width": "width",
     "active_speed": "lane_speed",
     "max_qp": "queue_pairs_best",
-    "CA type": "model",
-    "Hardware version": "hardware",
-    "Physical state": "phys_state",
-    "Rate": "rate_gbit_s",
 }
 
 
 def _verbs(look: NodeLook) -> dict[str, dict[str, Value | None]]:
-    """Return ``mlx5_0:1`` -> what ``ibv_devinfo -v`` and ``ibstat`` say of a port beside sysfs."""
+    """Return ``mlx5_0:1`` -> what ``ibv_devinfo -v`` says of a port beside sysfs."""
     ports: dict[str, dict[str, Value | None]] = {}
-    for command in ("ibstat", "ibv_devinfo -v"):
-        hca, common, port = "", dict[str, Value | None](), ""
-        for line in look.lines(command):
-            if card := re.match(r"CA '([^']+)'|hca_id:\s*(\S+)", line):
-                hca, common, port = card[1] or card[2], {}, ""
-            elif number := re.match(r"\s*(?:Port (\d+):|port:\s*(\d+)$)", line):
-                port = f"{hca}:{number[1] or number[2]}"
-                ports.setdefault(port, {}).update(common)
-            else:
-                key, _, value = (each.strip() for each in line.partition(":"))
-                if key in _VERBS and value:
-                    plain = re.sub(r"\s*\([^)]*\)$", "", value)
-                    (ports[port] if port else common)[_VERBS[key]] = plain
+    hca, common, port = "", dict[str, Value | None](), ""
+    for key, value in look.pairs("ibv_devinfo -v"):
+        if key == "hca_id":
+            hca, common, port = value, {}, ""
+        elif key == "port" and value.isdecimal():
+            port = f"{hca}:{value}"
+            ports[port] = dict(common)
+        elif key in _VERBS and value:
+            plain = re.sub(r"\s*\([^)]*\)$", "", value)
+            (ports[port] if port else common)[_VERBS[key]] = plain
     return ports
 
 

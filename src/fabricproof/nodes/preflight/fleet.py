@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -197,6 +198,32 @@ def judge_addresses(sights: Sequence[Sight]) -> Iterator[Finding]:
             yield replace(
                 found, where=Where(rail=each.wanted.rail, nodes=(each.machine.node, *nodes))
             )
+
+
+def exchanged_addresses(of_rails: Sequence[Sequence[Sight]]) -> Iterator[Finding]:
+    """Yield a red finding for each rail of a node with an address of another rail's network.
+
+    A rail's network is that of most nodes; if each node has one of its own, nothing is said.
+    """
+    usual: dict[str, str] = {}  # network -> rail
+    for sights in of_rails:
+        counts = Counter(network for each in sights for network in _networks(each))
+        for network, count in counts.most_common(1):
+            if count > 1 and 2 * count > len(sights):
+                usual[network] = sights[0].wanted.rail
+    for each in (each for sights in of_rails for each in sights):
+        mine = {usual.get(network) for network in _networks(each)}
+        others = sorted(mine - {None, each.wanted.rail}, key=str)
+        if others and each.wanted.rail not in mine and each.wanted.rail in usual.values():
+            text = f"{each.words} has an address of {others[0]}'s network"
+            reason = f"{text}: addresses of two rails are exchanged, or its cables are"
+            origin = "the network of most nodes"
+            yield as_stated(each, "address", reason, fits=False, origin=origin, brief=text)
+
+
+def _networks(sight: Sight) -> set[str]:
+    words = str((sight.facts or {}).get("addresses", "")).split()
+    return {str(ipaddress.ip_interface(each).network) for each in words}
 
 
 def _tail(mac: str) -> str:

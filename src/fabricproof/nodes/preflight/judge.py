@@ -66,6 +66,7 @@ def preflight(
             found += far_ranks(each, (bound_cpus or {}).get(each.machine.node, ()))
     for wanted in rails[:1]:
         found += fleet.judge_room(there, wanted.rail)
+    found += fleet.exchanged_addresses(of_rails)
     found += fleet.cabling([each for sights in of_rails for each in sights])
     for of_node in zip(*of_rails, strict=True):
         found += fleet.shared_wires(of_node)
