@@ -26,7 +26,7 @@ from steps import bounds
 from fabricproof.core.student import student_quantile
 from fabricproof.history.stats.interval import null_distribution
 from fabricproof.history.stats.max_t import step_down
-from fabricproof.history.stats.relabel import labellings, prepare
+from fabricproof.history.stats.relabel import kinds_of, labellings, prepared
 from fabricproof.history.stats.shifts import Change, Shift, compare_rows
 
 Values = npt.NDArray[np.float64]
@@ -371,13 +371,12 @@ def adjusted(values: Values, num_first: int, kinds: Sequence[int]) -> list[Value
     runs = values.shape[1]
     second = np.arange(runs) >= num_first
     labels = labellings(values, second, 1)
-    rows = prepare(values, kinds)
     p = rivals.moderated_p(values, num_first)
     return [
-        step_down(rows, labels, 0.05).p,
+        step_down(prepared(values, kinds_of(kinds)), kinds_of(kinds), labels, 0.05).p,
         rivals.holm(p),
         rivals.benjamini_hochberg(p),
-        rivals.plain_max_t(values, labels.second),
+        rivals.plain_max_t(values, labels),
     ]
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.history.stats.prior import digamma, trigamma
+from fabricproof.history.stats.power import digamma, trigamma
 
 Values = npt.NDArray[np.float64]
 

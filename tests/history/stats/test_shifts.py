@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fabricproof.history.stats.memory import memory_of_sides
 from fabricproof.history.stats.shifts import Change, Shift, compare_rows
 
 SWAPPED = {
@@ -94,12 +95,13 @@ def test_two_and_two_are_never_the_same() -> None:
 
 
 def test_a_sure_change_below_the_margin_is_not_worse() -> None:
-    """One percent lost for sure is within a margin of 3 %: SAME."""
+    """One percent lost for sure is within a margin of 3 %: SAME, and told to be sure."""
     values = made(4, 5, 20, scale=0.001)
     values[:, 10:] *= 0.99
     found = compared(values, 10)
     assert {each.change for each in found} == {Change.SAME}
-    assert all(each.p <= 0.05 for each in found)
+    assert all(each.is_sure for each in found)
+    assert not any(each.is_sure for each in compared(made(4, 5, 20, scale=0.001), 10))
 
 
 def test_a_wild_scatter_is_undecided_and_says_how_many_runs_it_takes() -> None:
@@ -147,7 +149,7 @@ def test_no_rows_are_no_answer() -> None:
 
 def test_no_run_at_all_is_refused() -> None:
     """Rows without a single column."""
-    with pytest.raises(ValueError, match="no run"):
+    with pytest.raises(ValueError, match="need a side"):
         compared(np.zeros((2, 0)), 0)
 
 
@@ -279,7 +281,7 @@ def test_units_do_not_matter(seed: int, size: tuple[int, int], units: list[float
 
 
 @settings(deadline=None, max_examples=25)
-@given(seeds, st.integers(4, 6), st.floats(0.0, 0.3), st.floats(0.0, 0.3))
+@given(seeds, st.integers(4, 6), st.floats(0.001, 0.3), st.floats(0.0, 0.3))
 def test_a_larger_shift_is_never_less_sure(seed: int, half: int, shift: float, more: float) -> None:
     """One row of many loses more and more; its p does not rise."""
     noise = made(seed, 12, 2 * half)
@@ -322,3 +324,36 @@ def test_more_runs_of_twice_the_noise_are_no_fewer(seed: int, half: int) -> None
     quiet, loud = compared(values, half)[0], compared(wild, half)[0]
     assume(quiet.detectable is not None)
     assert loud.detectable >= quiet.detectable
+
+
+def remembering(seed: int, runs: int) -> np.ndarray:
+    """Return 20 rows of nights of which each hangs together with the next by 0.7."""
+    random = np.random.default_rng(seed)
+    logs = random.normal(0.0, 0.03, (21, runs))
+    for run in range(1, runs):
+        logs[:, run] = 0.7 * logs[:, run - 1] + 0.71 * logs[:, run]
+    return 100.0 * np.exp(logs[:20] + 0.5 * logs[20])
+
+
+def test_nights_that_remember_count_as_fewer() -> None:
+    """14 v 14 without any change: nearly always called one, seldom as what they are worth."""
+    second = [run >= 14 for run in range(28)]
+    said = {False: 0, True: 0}
+    for seed in range(10):
+        values = remembering(seed, 28)
+        lag = memory_of_sides(values, second)
+        for is_weighed in said:
+            found = compare_rows(
+                values, second, better=[1] * 20, margins=[0.01] * 20, classes=[0] * 20,
+                lag=lag if is_weighed else 0.0,
+            )  # fmt: skip
+            said[is_weighed] += any(each.is_sure for each in found)
+    assert said[False] >= 7
+    assert said[True] <= 4
+
+
+def test_nights_that_do_not_remember_and_sides_that_alternate_have_no_lag() -> None:
+    second = [run >= 10 for run in range(20)]
+    lags = [memory_of_sides(made(seed, 20, 20), second) for seed in range(20)]
+    assert sum(lag > 0 for lag in lags) <= 3
+    assert memory_of_sides(remembering(1, 20), [run % 2 == 1 for run in range(20)]) == 0.0

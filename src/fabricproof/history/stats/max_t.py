@@ -1,29 +1,33 @@
-"""How far apart two sides of a row are, in units of its noise, for one labelling or thousands.
+"""How sure the difference of each row is: step-down max-T over relabelled runs.
 
 For a labelling with n and m runs on the sides and difference d of the means,
 
-    t^2 = d^2 / (u v),   u = 1/(n h) + h/m,   v = (d0 s0^2 + h SS1 + SS2/h) / (d0 + n + m - 2)
+    t^2 = d^2 n m / (n + m) / v,   v = (d0 s0^2 + SS) / (d0 + n + m - 2)
 
-with SS the sums of squares within the sides and d0, s0^2 and h (how many times the scatter of the
-first side the second has) those of the kind of row: the moderated t of Smyth (2004), with a second
-side that may scatter unlike the first.  Where both sides have as many runs, so that it hardly
-matters, h is 1; d and u are those of least squares.
+with SS the sum of squares within the sides, and d0, s0^2 what rows of one kind lend each other:
+the moderated t of Smyth 2004 ("Linear models and empirical Bayes methods for assessing differential
+expression", section 6.2).  Of rows with variance s^2 on f degrees of freedom, whose true variances
+lie around s0^2 as if known with d0 degrees of freedom,
 
-t^2 is then turned into the square of the normal deviate that is as rare, so that rows of all kinds
-may be held against each other.
+    e = ln s^2 - digamma(f/2) + ln(f/2),   E e = ln s0^2 - digamma(d0/2) + ln(d0/2),
+    Var e = trigamma(f/2) + trigamma(d0/2)
+
+so both follow from the mean and the scatter of e, for every labelling by itself.  t^2 is turned
+into the square of the normal deviate that is as rare, so that rows of all kinds may be held against
+each other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.history.stats import prior, unequal
-from fabricproof.history.stats.power import can_be_sure, wallace
-from fabricproof.history.stats.prior import Prior
-from fabricproof.history.stats.relabel import ROUNDING, Labellings, Rows, information
+from fabricproof.history.stats.power import can_be_sure, digamma, trigamma, wallace
+from fabricproof.history.stats.relabel import LEAST_NOISE, row_medians
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -34,14 +38,39 @@ if TYPE_CHECKING:
 #: numbers held at a time, of each intermediate result
 _IN_CACHE = 100_000
 
-#: numbers of a kind, and its rows, from which what they lend each other is estimated
-_OF_A_KIND, _LEAST_OF_A_KIND, _MOST_OF_A_KIND = 400_000, 80, 400
+#: rows of a kind from which what they lend each other is estimated, for every labelling
+_MOST_OF_A_KIND = 100
+
+#: what the variances of rows of one kind are taken to differ by before any row was seen, as
+#: trigamma(d0/2), that is d0 = 11; and as many rows count as much as this does
+_USUAL_EXCESS, _USUAL_ROWS = 0.19, 5.0
+
+#: a variance below this share of the typical one is taken for it: a row that prints one number ten
+#: times has none
+_LEAST_SHARE = 1e-3
+
+#: half of d0 from its greatest to its least, its trigamma from the least to the greatest
+_HALVES = np.exp(np.linspace(math.log(5000.0), math.log(0.25), 3000))
+_EXCESSES = np.log(trigamma(_HALVES))
 
 #: no row surer than this: whether others changed beside it is not asked
 _HOPELESS = 0.2
 
-#: d0 where no row of a kind has any scatter to estimate it from
-_UNKNOWN_LENT = 4.0
+#: equal labellings may differ by so much in their last digits
+_ROUNDING = 1e-9
+
+#: how many standard errors of itself the variance of the ratios within a kind is lowered by, with
+#: as many runs on both sides and with two thirds or more on one: there a wild row on the small side
+#: is taken for a change of level, so doubt is added.  Chosen by simulation (``false_alarms.py``,
+#: tables ``scatter`` and ``power``); in between in proportion to (n - m) / (n + m)
+_LOWERED_EVEN, _LOWERED_UNEVEN, _UNEVEN = 2.0, -0.5, 0.4
+
+#: of rows that are lent so many degrees of freedom what all rows of a night share counts half as
+#: doubt; rows that scatter alike are lent many, and it is no doubt of theirs
+_HALF_DOUBT = 4.0
+
+#: a scatter less unlike than this is not told, however sure it is
+LEAST_TOLD = 1.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,223 +94,284 @@ class MaxT:
     scatter: Values
 
 
-def fit(rows: Rows, second: Values) -> Prior:
-    """Return what kinds lend their rows with each labelling."""
-    kinds = int(rows.kind.max()) + 1
-    found = np.ones((4, kinds, second.shape[1]))
-    found[2], found[3] = _UNKNOWN_LENT, np.inf
-    uneven = sides_may_differ(second)
-    for kind in range(kinds):
-        of = np.flatnonzero(rows.kind == kind)
-        found[1, kind] = rows.noise[of[0]]
-        of = of[rows.freedom[of] > 0]
-        if of.size:
-            _fit_kind(
-                rows.take(_some(of, rows.total, second.shape[1])), second, uneven, found[:, kind]
-            )
-    return Prior(
-        ratio=found[0],
-        scale=found[1],
-        lent=found[2],
-        wild=found[3],
-        uneven=uneven,
-        num=np.bincount(rows.kind, minlength=kinds).astype(np.float64),
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sums:
+    """Of each row with each labelling: d^2 n m / (n + m), SS, and the degrees of freedom."""
+
+    between: Values
+    within: Values
+    freedom: Values
 
 
-def sides_may_differ(second: Values) -> bool:
-    """Tell whether it matters that one side scatters more: unlike numbers of runs on the sides."""
-    return 2 * int(second[:, 0].sum()) != len(second)
+def _sums(x: Values, here: Values, labels: Values, least: float = 0.0) -> _Sums:
+    """Return the sums; d is 0 where the numbers could be shared out in fewer ways than ``least``.
 
-
-def _some(of: Whole, total: Values, num_labellings: int) -> Whole:
-    """Return enough rows, evenly spread by their scatter, whatever their order."""
-    most = min(max(_OF_A_KIND // num_labellings, _LEAST_OF_A_KIND), _MOST_OF_A_KIND)
-    if of.size <= most:
-        return of
-    at = ((np.arange(most) + 0.5) * of.size / most).astype(np.int64)
-    chosen: Whole = of[np.argsort(total[of], kind="stable")][at]
-    return chosen
-
-
-def _fit_kind(rows: Rows, second: Values, uneven: bool, found: Values) -> None:
-    """Put ratio, scale, lent and wild of one kind, shape (4, labellings), in place."""
-    usual = float(rows.noise[0])
-    freedom = rows.freedom
-    if uneven:
-        within, free = unequal.within_of(rows, second)
-        lifted = tuple(
-            prior.floored(w / np.maximum(f, 1.0), usual) * np.maximum(f, 1.0)
-            for w, f in zip(within, free, strict=True)
-        )
-        found[0] = prior.ratio_of_sides((lifted[0], lifted[1]), free)
-        total = within[0] * found[0] + within[1] / found[0]
-    else:
-        total = rows.total[:, None] - (rows.x @ second) ** 2 / information(rows, second)
-    scatter = prior.floored(total / freedom[:, None], usual)
-    found[1], found[2] = prior.scale_of_kind(scatter, freedom)
-    found[3] = prior.wild_from(float(np.median(freedom)), found[2])
-
-
-def squared_normal(rows: Rows, second: Values, known: Prior, least: float = 0.0) -> Values:
-    """Return the square of a normal deviate as rare as t, shape (rows, labellings).
-
-    Args:
-        rows: the rows.
-        second: shape (runs, labellings), 1.0 where the run is of the second side.
-        known: of :func:`fit` for the same labellings.
-        least: 0 for a row that could be shared out in fewer ways; see
-            :func:`fabricproof.history.stats.relabel.information`.
+    A mirror image is no way of its own.  What cannot be sure must not hide what can.
     """
-    between, within = _apart(rows, second, known, least)
-    scale, lent = known.scale[rows.kind], known.lent[rows.kind]
-    own = rows.freedom[:, None]
-    freedom = np.minimum(lent + own, np.maximum(known.num[rows.kind][:, None] * own, 1.0))
-    scale = np.broadcast_to(scale, within.shape)
-    variance = lent * scale
-    variance = (variance + within) / (lent + own)
-    wild = (within > known.wild[rows.kind] * scale * np.maximum(own, 1.0)) & (own > 0)
-    if wild.any():
-        variance = np.where(wild, within / np.maximum(own, 1.0), variance)
-        freedom = np.where(wild, own, freedom)
-    between /= variance
-    between /= freedom
-    np.log1p(between, out=between)
-    between *= freedom * wallace(freedom)
-    return between
+    freedom = np.maximum(here.sum(axis=1, keepdims=True) - 2.0, 0.0)
+    total = (x * x).sum(axis=1, keepdims=True)
+    between = (x @ labels) ** 2
+    counted = labels
+    is_whole = bool(here.all())
+    if is_whole:  # all rows and labellings have as many
+        here, counted = here[:1], labels[:, :1]
+    there, second = here.sum(axis=1, keepdims=True), here @ counted
+    information = second * (there - second) / np.maximum(there, 1.0)
+    information[information <= 0] = np.inf
+    between /= information
+    within = np.maximum(total - between, 0.0)
+    if least and not is_whole:
+        ways = _ways(here.shape[1])[there.astype(np.int64), second.astype(np.int64)]
+        between[ways < least * np.where(2 * second == there, 2.0, 1.0) - _ROUNDING] = 0.0
+    return _Sums(between=between, within=within, freedom=freedom)
 
 
-def _apart(rows: Rows, second: Values, known: Prior, least: float) -> tuple[Values, Values]:
-    """Return d^2 / u and h SS1 + SS2 / h of each row with each labelling."""
-    summed: Values = rows.x @ second
-    summed *= summed
-    told = information(rows, second, least)
-    if not known.uneven:
-        between = summed / told
-        return between, np.maximum(rows.total[:, None] - between, 0.0)
-    num, others = unequal.counts(rows, second)
-    first, last = 1.0 / np.maximum(others, 1.0), 1.0 / np.maximum(num, 1.0)
-    # Where no number is absent, all rows of a kind have these in common.
-    of = known.ratio if rows.is_whole else known.ratio[rows.kind]
-    shared = (of, 1.0 / of - of, first * of + last / of, told * told * (first / of + of * last))
-    ratio, turned, lost, spread = (each[rows.kind] if rows.is_whole else each for each in shared)
-    within = (rows.x * rows.x) @ second
-    within *= turned
-    within += ratio * rows.total[:, None]
-    within -= summed * lost
-    np.maximum(within, 0.0, out=within)
-    summed /= spread
-    return summed, within
+@functools.lru_cache
+def _ways(most: int) -> Values:
+    """Return the binomial coefficients up to ``most``."""
+    counts = range(most + 1)
+    return np.array([[float(math.comb(n, k)) for k in counts] for n in counts])
 
 
-def left_over(rows: Rows, real: Values) -> Rows:
-    """Return the rows less their own differences between the real sides.
+def _lent(within: Values, freedom: Values) -> tuple[Values, Values]:
+    """Return s0^2 and d0 of a kind from rows with some freedom, shape (labellings,) each."""
+    variance = within / freedom
+    floor = _LEAST_SHARE * np.median(variance) + LEAST_NOISE**2
+    half = freedom / 2.0
+    e = np.log(np.maximum(variance, floor)) - digamma(half, np.log) + np.log(half)
+    mean = e.mean(axis=0)
+    excess = ((e - mean) ** 2).sum(axis=0) - (len(e) - 1) * trigamma(half).mean()
+    excess = (excess + _USUAL_ROWS * _USUAL_EXCESS) / (len(e) - 1 + _USUAL_ROWS)
+    halves = np.interp(np.log(np.maximum(excess, 1e-9)), _EXCESSES, _HALVES)
+    return np.exp(mean + digamma(halves, np.log) - np.log(halves)), 2.0 * halves
 
-    Each side is widened by sqrt(n / (n - 1)), which its own mean took from it.
-    """
-    x = rows.x.copy()
-    for of in (real > 0, real <= 0):
-        num = rows.here[:, of].sum(axis=1)[:, None]
-        x[:, of] -= x[:, of].sum(axis=1)[:, None] / np.maximum(num, 1.0)
-        x[:, of] *= rows.here[:, of] * np.sqrt(num / np.maximum(num - 1.0, 1.0))
-    return replace(rows, x=x, total=(x * x).sum(axis=1))
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rows:
+    """Rows with what their kinds lend them, shape (kinds, labellings) each."""
+
+    x: Values
+    here: Values
+    kind: Whole
+    scale: Values
+    lent: Values
+
+    def squared(self, labels: Values, least: float, rows: Whole | slice = slice(None)) -> Values:
+        """Return the square of a normal deviate as rare as t, shape (rows, labellings)."""
+        sums = _sums(self.x[rows], self.here[rows], labels, least)
+        kind, num = self.kind[rows], labels.shape[1]
+        scale, lent = self.scale[kind, :num], self.lent[kind, :num]
+        freedom = lent + sums.freedom
+        t2 = sums.between * freedom / (lent * scale + sums.within)
+        return np.asarray(freedom * wallace(freedom) * np.log1p(t2 / freedom))
 
 
-def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
-    """Return the adjusted p of each row: step-down maxT over whole relabelled columns.
+def _rows_of(x: Values, here: Values, kind: Whole, labels: Values) -> _Rows:
+    shape = int(kind.max()) + 1, labels.shape[1]
+    scale, lent = np.full(shape, LEAST_NOISE**2), np.full(shape, 4.0)
+    freedom = here.sum(axis=1) - 2.0
+    total = (x * x).sum(axis=1)
+    for each in range(shape[0]):
+        of = np.flatnonzero((kind == each) & (freedom > 0))
+        if of.size:  # evenly spread by their scatter, whatever their order
+            at = np.linspace(0, of.size - 1, min(of.size, _MOST_OF_A_KIND)).astype(np.int64)
+            of = of[np.argsort(total[of], kind="stable")][at]
+            sums = _sums(x[of], here[of], labels)
+            scale[each], lent[each] = _lent(sums.within, sums.freedom)
+    return _Rows(x=x, here=here, kind=kind, scale=scale, lent=lent)
+
+
+def step_down(x: Values, kind: Whole, labels: Values, alpha: float, weight: float = 1.0) -> MaxT:
+    """Return the adjusted p of each row: step-down max-T over whole relabelled columns.
 
     Westfall and Young 1993, algorithm 4.1, in the form of Ge, Dudoit and Speed 2003 ("Resampling-
     based multiple testing for microarray data analysis", box 4), twice: with the numbers as they
     are, which is exact if nothing changed in any row, and with what is left of them without the
     rows' own differences, in which rows that changed do not move the yardstick of those that did
-    not, on sides of one scatter.  The larger p counts.  A row counts as no further apart than with
-    the scatter of each side by itself (``history.stats.unequal``).  Rows are taken from the
-    least sure to the surest in pieces, so memory does not grow with their number.
+    not.  The larger p counts.  A row counts as no further apart than with the scatter of each side
+    by itself.  Rows are taken from the least sure to the surest in pieces, so memory does not grow
+    with their number.
+
+    Args:
+        x: rows of :func:`fabricproof.history.stats.relabel.prepared`.
+        kind: of each row, from 0; rows of a kind lend each other their scatter.
+        labels: shape (runs, labellings), the real one first.
+        alpha: error rate over all rows.
+        weight: for how many independent runs one run counts.
     """
-    real = labels.second[:, :1]
-    ways = least_ways(labels, alpha)
-    known = fit(rows, labels.second)
-    first = known.of_first()
-    observed = squared_normal(rows, real, first, ways)[:, 0]
-    left = left_over(rows, real[:, 0])
-    sides = unequal.sides_of(rows, labels.second)
-    observed = np.minimum(observed, unequal.at_most(rows, real, first, sides))
-    left = unequal.levelled(left, rows, real, sides)
-    scatter = unequal.told(sides, alpha)[rows.kind]
+    here = np.isfinite(x).astype(np.float64)
+    x = np.nan_to_num(x)
+    real = labels[:, 0] > 0
+    rows = _rows_of(x, here, kind, labels)
+    sizes = int((~real).sum()), int(real.sum())
+    least = 1.0 / alpha if can_be_sure(sizes, alpha) else 0.0
+    pooled = rows.squared(labels[:, :1], least)[:, 0]
+    sides = _sides_of(rows, labels, alpha)
+    own, noise = _by_own_scatter(rows, real, sides)
+    observed = weight * np.minimum(pooled, own)
+    left = x.copy()
+    for side in (real, ~real):
+        num = here[:, side].sum(axis=1, keepdims=True)
+        left[:, side] -= left[:, side].sum(axis=1, keepdims=True) / np.maximum(num, 1.0)
+        left[:, side] *= here[:, side] * np.sqrt(num / np.maximum(num - 1.0, 1.0))
     order = np.argsort(observed, kind="stable")
-    reached = observed[order] * (1.0 - ROUNDING)
-    allowed = min(int(alpha * labels.num + ROUNDING), labels.num - 1)
-    p = np.zeros(len(order))
-    critical = 0.0
-    for part in (rows, left):
+    reached = observed[order] * (1.0 - _ROUNDING)
+    num = labels.shape[1]
+    nth = num - 1 - min(int(alpha * num + _ROUNDING), num - 1)
+    p, critical = np.zeros(len(x)), 0.0
+    for is_left in (False, True):
         if p.min() > _HOPELESS:
             break
-        lent_by = known if part is rows else fit(part, labels.second)
-        counts, criticals = _count(part, labels, lent_by, ways, order, reached, allowed)
-        sorted_p = np.maximum.accumulate((counts / labels.num)[::-1])[::-1]
+        part = _rows_of(left, here, kind, labels) if is_left else rows
+        counts, passed = np.zeros(len(x)), []
+        largest = np.zeros(num)
+        step = max(1, _IN_CACHE // num)
+        for start in range(0, len(order), step):
+            piece = slice(start, start + step)
+            squared = part.squared(labels, least, order[piece])
+            squared[:, 0] = np.maximum(squared[:, 0], reached[piece])
+            np.maximum(squared[0], largest, out=squared[0])
+            np.maximum.accumulate(squared, axis=0, out=squared)
+            counts[piece] = (squared >= reached[piece, None]).sum(axis=1)
+            largest = squared[-1]
+            passed.append((start, float(np.partition(largest, nth)[nth])))
+        sorted_p = np.maximum.accumulate((counts / num)[::-1])[::-1]
         p[order] = np.maximum(p[order], sorted_p)
         undecided = max(int((sorted_p > alpha).sum()), 1)
-        critical = max(critical, [value for start, value in criticals if start < undecided][-1])
-    noise, lent = _noise_within(rows, real, first)
-    return MaxT(p=p, critical=critical**0.5, noise=noise, lent=lent, scatter=scatter)
+        critical = max(critical, [value for start, value in passed if start < undecided][-1])
+    return MaxT(
+        p=p,
+        critical=(critical / weight) ** 0.5,
+        noise=noise,
+        lent=rows.lent[kind, 0],
+        scatter=sides.told[kind],
+    )
 
 
-def _count(
-    rows: Rows,
-    labels: Labellings,
-    known: Prior,
-    ways: float,
-    order: Whole,
-    reached: Values,
-    allowed: int,
-) -> tuple[Whole, list[tuple[int, float]]]:
-    """Return in how many labellings a row or a less sure one is as far apart as it really is.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sides:
+    """How the sides of each kind scatter, shape (kinds,) each.
 
-    Beside it, for some ranks, what the surest row up to there has to pass.
+    Attributes:
+        log_ratio: logarithm of the variance of the second side over that of the first, drawn to 0
+            as far as labellings show the same (James and Stein's positive part).
+        doubt: variance of that logarithm from row to row, and what all rows of a night share.
+        told: how many times the second side scatters as much; NaN where that is not sure.
     """
-    counts = np.zeros(len(order), dtype=np.int64)
-    largest = np.zeros(labels.num)
-    criticals: list[tuple[int, float]] = []
-    step = max(1, _IN_CACHE // labels.num)
-    for start in range(0, len(order), step):
-        piece = order[start : start + step]
-        squared = squared_normal(rows.take(piece), labels.second, known, ways)
-        squared[:, 0] = np.maximum(squared[:, 0], reached[start : start + step])
-        np.maximum(squared[0], largest, out=squared[0])
-        np.maximum.accumulate(squared, axis=0, out=squared)
-        counts[start : start + step] = np.count_nonzero(
-            squared >= reached[start : start + step, None], axis=1
+
+    log_ratio: Values
+    doubt: Values
+    told: Values
+
+
+def _sides_of(rows: _Rows, labels: Values, alpha: float) -> _Sides:
+    """Return how the sides of each kind scatter.
+
+    Tails make ratios differ in labellings too, and so do nights that all rows share; neither is
+    taken for a side that scatters more.  With few runs on one side tails cannot be told from a few
+    rows that scatter more there, so there they add doubt.
+    """
+    real = labels[:, 0] > 0
+    less = np.where(rows.here > 0, rows.x, np.nan)  # less the medians of the real sides
+    for side in (real, ~real):
+        less[:, side] -= row_medians(less[:, side])[:, None]
+    less = np.nan_to_num(less)
+    less -= (less.sum(axis=1) / np.maximum(rows.here.sum(axis=1), 1.0))[:, None] * rows.here
+    uneven = min(abs(2.0 * real.mean() - 1.0) / _UNEVEN, 1.0)
+    log_ratio, doubt, measured = np.zeros((3, len(rows.scale)))
+    apart = np.zeros((2, len(rows.scale), labels.shape[1]))
+    for kind in range(len(rows.scale) if labels.shape[1] > 1 else 0):
+        of = np.flatnonzero(rows.kind == kind)
+        at = np.linspace(0, of.size - 1, min(of.size, _MOST_OF_A_KIND)).astype(np.int64)
+        of = of[np.argsort((rows.x[of] ** 2).sum(axis=1), kind="stable")][at]
+        found = [_log_ratios(values[of], rows.here[of], labels) for values in (rows.x, less)]
+        (means, excess, error, num), (less_means, less_excess, _, _) = found
+        if not num:
+            continue
+        chance = max(float((less_means[1:] ** 2).mean()), 1e-12)
+        tails = max(*(float(np.median(each[1:])) for each in (excess, less_excess)), 0.0)
+        tails *= 1.0 - uneven
+        lowered = _LOWERED_EVEN + uneven * (_LOWERED_UNEVEN - _LOWERED_EVEN)
+        rest = excess[0] - tails - lowered * (error + tails) * (3.0 / num) ** 0.5
+        shared = max(chance - (error + tails) / num, 0.0)
+        weight = _HALF_DOUBT / (_HALF_DOUBT + rows.lent[kind, 0])
+        doubt[kind] = max(rest, 0.0) + (uneven + (1.0 - uneven) * weight) * shared
+        measured[kind] = means[0]
+        log_ratio[kind] = means[0] * max(0.0, 1.0 - chance / max(means[0] ** 2, 1e-12))
+        apart[:, kind] = np.abs([means, less_means]) / chance**0.5
+        apart[1, kind, 0] = apart[0, kind, 0]
+    largest = apart.max(axis=1)[:, None, :]
+    p = (largest >= apart[:, :, :1] * (1 - _ROUNDING)).mean(axis=2).max(axis=0)
+    ratio = np.exp(0.5 * measured)
+    sure = (p <= alpha) & (np.abs(measured) >= 2.0 * math.log(LEAST_TOLD))
+    return _Sides(log_ratio=log_ratio, doubt=doubt, told=np.where(sure, ratio, np.nan))
+
+
+def _log_ratios(x: Values, here: Values, labels: Values) -> tuple[Values, Values, float, int]:
+    """Return mean and excess of ln of the variance of the second side over the first.
+
+    The excess is the variance from row to row beyond chance; both have shape (labellings,).  Beside
+    them the variance of one by chance, and how many rows have two numbers on each of the real
+    sides.
+    """
+    logs, errors = [], []
+    known = np.ones((len(x), labels.shape[1]), dtype=np.bool_)
+    for of in (1.0 - labels, labels):
+        num = here @ of
+        known = known & (num > 1)
+        half = np.maximum(num - 1.0, 1.0) / 2.0
+        squares = np.maximum((x * x) @ of - (x @ of) ** 2 / np.maximum(num, 1.0), 0.0)
+        floor = _LEAST_SHARE * np.median(squares / (2.0 * half)) + LEAST_NOISE**2
+        logs.append(
+            np.log(np.maximum(squares / (2 * half), floor)) - digamma(half, np.log) + np.log(half)
         )
-        largest = squared[-1]
-        nth = labels.num - 1 - allowed
-        criticals.append((start, float(np.partition(largest, nth)[nth])))
-    return counts, criticals
+        errors.append(trigamma(half))
+    rows = known.sum(axis=0)
+    least = np.maximum(rows, 1)
+    ratios = np.where(known, logs[1] - logs[0], 0.0)
+    mean = ratios.sum(axis=0) / least
+    chance = np.where(known, errors[0] + errors[1], 0.0).sum(axis=0) / least
+    squares = (np.where(known, ratios - mean, 0.0) ** 2).sum(axis=0)
+    excess = np.where(rows > 1, squares / np.maximum(rows - 1, 1) - chance, 0.0)
+    return mean, excess, float(chance[0]), int(rows[0])
 
 
-def least_ways(labels: Labellings, alpha: float) -> float:
-    """Return in how many ways a row must be shared out to be sure; 0 where no row can be."""
-    real = labels.second[:, 0]
-    seconds = int(real.sum())
-    return 1.0 / alpha if can_be_sure((len(real) - seconds, seconds), alpha) else 0.0
+def _by_own_scatter(
+    rows: _Rows, real: npt.NDArray[np.bool_], sides: _Sides
+) -> tuple[Values, Values]:
+    """Return the squared deviate of each row, each side with its own scatter, and its noise.
 
-
-def _noise_within(rows: Rows, real: Values, known: Prior) -> tuple[Values, Values]:
-    """Return the standard deviation that explains the error of each row's difference.
-
-    Were it that of both sides, the error would be what it is.  Beside it the freedom it was lent.
+    A side's variance is estimated from its own sum of squares SS on f degrees of freedom and from
+    what kind and other side say, v' on d' degrees: (d' v' + SS) / (d' + f), where d' falls with the
+    doubt t^2 that both sides are alike: 1/d' = 1/(d0 + f') + t^2/2, as ln s^2 has the variance 2/d.
     """
-    told = information(rows, real)[:, 0]
-    _, within = _apart(rows, real, known, 0.0)
-    scale, lent = known.scale[rows.kind][:, 0], known.lent[rows.kind][:, 0]
-    own = rows.freedom
-    wild = (within[:, 0] > known.wild[rows.kind][:, 0] * scale * np.maximum(own, 1.0)) & (own > 0)
-    variance = (lent * scale + within[:, 0]) / (lent + own)
-    variance = np.where(wild, within[:, 0] / np.maximum(own, 1.0), variance)
-    if known.uneven:
-        num = (rows.here @ real)[:, 0]
-        others = rows.here.sum(axis=1) - num
-        ratio = known.ratio[rows.kind][:, 0]
-        both = np.isfinite(told)
-        spread = 1.0 / np.maximum(others, 1.0) / ratio + ratio / np.maximum(num, 1.0)
-        variance = np.where(both, variance * spread * np.where(both, told, 1.0), variance)
-    return np.sqrt(variance), np.where(wild, 0.0, lent)
+    half = np.exp(0.5 * sides.log_ratio[rows.kind])
+    doubt = sides.doubt[rows.kind]
+    scale, lent = rows.scale[rows.kind, 0], rows.lent[rows.kind, 0]
+    num, mean, like = [], [], []
+    for side, unit in ((~real, half), (real, 1.0 / half)):
+        num.append(rows.here[:, side].sum(axis=1))
+        mean.append(rows.x[:, side].sum(axis=1) / np.maximum(num[-1], 1.0))
+        off = (rows.x[:, side] - mean[-1][:, None]) * rows.here[:, side]
+        like.append((off**2).sum(axis=1) * unit)
+    free = [np.maximum(each - 1.0, 0.0) for each in num]
+    parts, spread = [], []
+    for at, unit in ((0, 1.0 / half), (1, half)):
+        of_other = lent + free[1 - at]
+        trusted = 1.0 / (1.0 / of_other + doubt / 2.0)
+        usual = (lent * scale + like[1 - at]) / of_other
+        degrees = trusted + free[at]
+        variance = (trusted * usual + like[at]) / degrees
+        parts.append(variance * unit / np.maximum(num[at], 1.0))
+        spread.append(np.sqrt(2.0 / degrees))
+    total = parts[0] + parts[1]
+    # Satterthwaite 1946; both rest on the same numbers as far as the sides are taken for alike.
+    errors = [trigamma(np.maximum(each, 1.0) / 2.0) for each in free]
+    error = errors[0] + errors[1]
+    first, second = (part / total * each for part, each in zip(parts, spread, strict=True))
+    freedom = 2.0 / (first**2 + second**2 + 2.0 * error / (error + doubt) * first * second)
+    t2 = (mean[1] - mean[0]) ** 2 / total
+    squared = freedom * wallace(freedom) * np.log1p(t2 / freedom)
+    compared = (num[0] > 0) & (num[1] > 0)
+    per_run = 1.0 / np.maximum(num[0], 1.0) + 1.0 / np.maximum(num[1], 1.0)
+    return np.where(compared, squared, 0.0), np.sqrt(total / per_run)

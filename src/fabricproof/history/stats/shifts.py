@@ -9,14 +9,13 @@ rows stays at most ``alpha``.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fabricproof.history.stats.power import RowFamily, Sizes, detectable, more_runs
+from fabricproof.history.stats.power import RowFamily, detectable, more_runs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +67,7 @@ class Shift:
         median_first: median over those runs, in the unit of the quantity; None where none.
         scatter: how many times the second side scatters as much as the first, of all rows of its
             kind together, where sure (a rate of its own, ``alpha`` over all kinds); else None.
+        is_sure: whether it changed for sure, by the margin or by less.
     """
 
     change: Change
@@ -83,6 +83,7 @@ class Shift:
     median_first: float | None
     median_second: float | None
     scatter: float | None = None
+    is_sure: bool = False
 
 
 def compare_rows(
@@ -94,6 +95,7 @@ def compare_rows(
     classes: Sequence[int],
     alpha: float = ALPHA,
     seed: int = 20261121,
+    lag: float = 0.0,
 ) -> list[Shift]:
     """Compare two groups of columns row by row, with one error rate over all rows.
 
@@ -101,7 +103,7 @@ def compare_rows(
 
     WORSE and BETTER: the adjusted p is at most ``alpha``, the ratio is off by at least the
     margin, and the interval, where there is one, does not hold 1.  SAME: the interval lies within
-    the margin.  All else is UNDECIDED.
+    the margin; a change that is sure all the same is :attr:`Shift.is_sure`.  All else is UNDECIDED.
 
     Args:
         values: shape (rows, runs), positive, NaN where a run has no number.
@@ -112,124 +114,76 @@ def compare_rows(
             lend each other their scatter where a row has few runs.
         alpha: the error rate over all rows together.
         seed: of the random relabellings, where there are too many to try all.
+        lag: how much one run hangs together with the next
+            (:func:`fabricproof.history.stats.memory.memory_of_sides`): all is judged as if there
+            were (1 - lag) / (1 + lag) times as many runs.
 
     Raises:
         ValueError: shapes do not fit, or a value is zero or negative.
     """
     import numpy as np  # noqa: PLC0415 - start-up time
 
+    from fabricproof.history.stats import interval, max_t, relabel  # noqa: PLC0415 - start-up time
+
     values = np.asarray(values, dtype=np.float64)
     second = np.asarray(is_second, dtype=np.bool_)
     _refuse(values, second, (better, margins, classes))
     if not len(values):
         return []
-    return _all_shifts(values, second, better, margins, classes, alpha=alpha, seed=seed)
-
-
-def _all_shifts(
-    values: Values,
-    second: npt.NDArray[np.bool_],
-    better: Sequence[int],
-    margins: Sequence[float],
-    classes: Sequence[int],
-    *,
-    alpha: float,
-    seed: int,
-) -> list[Shift]:
-    from fabricproof.history.stats import interval, max_t, relabel  # noqa: PLC0415 - start-up time
-
-    rows = relabel.prepare(values, classes)
-    found = max_t.step_down(rows, relabel.labellings(values, second, seed), alpha)
-    ratios = interval.intervals(values, second, level=CONFIDENCE, least=LEAST_CONFIDENCE)
+    weight = (1.0 - lag) / (1.0 + lag)
+    kinds = relabel.kinds_of(classes)
+    labels = relabel.labellings(values, second, seed)
+    found = max_t.step_down(relabel.prepared(values, kinds), kinds, labels, alpha, weight)
+    logs = interval.intervals(values, second, level=CONFIDENCE, least=LEAST_CONFIDENCE)
+    logs[1:3] = logs[0] + (logs[1:3] - logs[0]) / math.sqrt(weight)
     family = RowFamily(rows=len(values), alpha=alpha, power=POWER, seen=found.critical)
-    numbers = zip(
+    counts = [np.isfinite(values[:, of]).sum(axis=1).tolist() for of in (~second, second)]
+    medians = [relabel.row_medians(values[:, of]).tolist() for of in (~second, second)]
+    noises = found.noise / math.sqrt(weight)
+    shifts = []
+    for p, noise, lent, (effect, low, high, level), sizes, middles, scatter, sign, margin in zip(
         found.p.tolist(),
-        found.noise.tolist(),
+        noises.tolist(),
         found.lent.tolist(),
-        ratios.ratio.tolist(),
-        ratios.low.tolist(),
-        ratios.high.tolist(),
-        ratios.level.tolist(),
-        ratios.sizes,
+        logs.T.tolist(),
+        zip(*counts, strict=True),
+        zip(*medians, strict=True),
+        found.scatter.tolist(),
         better,
         margins,
-        _medians(values[:, ~second]),
-        _medians(values[:, second]),
-        found.scatter.tolist(),
-        itertools.repeat(family, len(values)),
         strict=True,
-    )
-    return [_shift(*each) for each in numbers]
-
-
-def _shift(
-    p: float,
-    noise: float,
-    lent: float,
-    ratio: float,
-    low: float,
-    high: float,
-    level: float,
-    sizes: Sizes,
-    better: int,
-    margin: float,
-    before: tuple[int, float | None],
-    after: tuple[int, float | None],
-    scatter: float,
-    family: RowFamily,
-) -> Shift:
-    span = -math.log1p(-margin)
-    compared = before[0] > 0 and after[0] > 0
-    bounds = None if math.isnan(level) else (low, high)
-    change = _change(p, ratio, bounds, better, span, family.alpha) if compared else Change.UNDECIDED
-    more: int | None = None if change is Change.UNDECIDED else 0
-    if compared and change is Change.UNDECIDED:
-        more = more_runs(sizes, noise, math.log(ratio), span, family, lent)
-    return Shift(
-        change=change,
-        ratio=ratio if compared else None,
-        low=bounds[0] if bounds else None,
-        high=bounds[1] if bounds else None,
-        level=level if bounds else None,
-        p=p if compared else 1.0,
-        detectable=detectable(sizes, noise, span, family, lent) if compared else None,
-        more_runs=more,
-        num_first=before[0],
-        num_second=after[0],
-        median_first=before[1],
-        median_second=after[1],
-        scatter=None if math.isnan(scatter) else scatter,
-    )
-
-
-def _change(
-    p: float,
-    ratio: float,
-    bounds: tuple[float, float] | None,
-    better: int,
-    span: float,
-    alpha: float,
-) -> Change:
-    """Return the word; ``span`` is the margin as a logarithm, the same up and down."""
-    effect = math.log(ratio)
-    holds_one = bounds is not None and bounds[0] <= 1.0 <= bounds[1]
-    if p <= alpha and abs(effect) >= span * (1 - 1e-9) and not holds_one:
-        return Change.BETTER if effect * better > 0 else Change.WORSE
-    if bounds is not None and -span <= math.log(bounds[0]) and math.log(bounds[1]) <= span:
-        return Change.SAME
-    return Change.UNDECIDED
-
-
-def _medians(values: Values) -> list[tuple[int, float | None]]:
-    """Return number and median of the numbers of each row."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
-    ordered = np.sort(values, axis=1)
-    counts = np.isfinite(values).sum(axis=1).tolist()
-    return [
-        (num, float(row[(num - 1) // 2] + row[num // 2]) / 2.0 if num else None)
-        for num, row in zip(counts, ordered, strict=True)
-    ]
+    ):
+        span = -math.log1p(-margin)  # the margin as a logarithm, the same up and down
+        change, more, least, is_sure = Change.UNDECIDED, None, None, False
+        if compared := min(sizes) > 0:
+            is_sure = p <= alpha and not low <= 0.0 <= high
+            if is_sure and abs(effect) >= span * (1 - 1e-9):
+                change = Change.BETTER if effect * sign > 0 else Change.WORSE
+            elif -span <= low and high <= span:
+                change = Change.SAME
+            least = detectable(sizes, noise, span, family, lent)
+            is_open = change is Change.UNDECIDED
+            more = more_runs(sizes, noise, effect, span, family, lent) if is_open else 0
+        has_interval = not math.isnan(level)
+        shifts.append(
+            Shift(
+                change=change,
+                ratio=math.exp(effect) if compared else None,
+                low=math.exp(low) if has_interval else None,
+                high=math.exp(high) if has_interval else None,
+                level=level if has_interval else None,
+                p=p if compared else 1.0,
+                detectable=least,
+                more_runs=more,
+                num_first=sizes[0],
+                num_second=sizes[1],
+                median_first=middles[0] if sizes[0] else None,
+                median_second=middles[1] if sizes[1] else None,
+                scatter=None if math.isnan(scatter) else scatter,
+                is_sure=is_sure,
+            )
+        )
+    return shifts
 
 
 def _refuse(
@@ -237,10 +191,8 @@ def _refuse(
     second: npt.NDArray[np.bool_],
     by_row: Sequence[Sequence[float]],
 ) -> None:
-    if values.ndim != 2 or second.shape != (values.shape[1],):
+    if values.ndim != 2 or second.shape != (values.shape[1],) or not second.size:
         raise ValueError(f"values {values.shape} need a side for each run, got {second.shape}")
-    if not second.size:
-        raise ValueError("there is no run to compare")
     if any(len(each) != len(values) for each in by_row):
         raise ValueError(f"{len(values)} rows need as many directions, margins and kinds")
     better, margins, _ = by_row

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabricproof.history.stats.step_fit import fewer_nights
+from fabricproof.history.stats.memory import fewer_nights
 from fabricproof.history.stats.step_orders import Singles, Values
 
 #: runs before which nothing is called, runs after which each look has the same share (those that

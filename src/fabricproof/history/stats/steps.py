@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabricproof.history.stats import step_fit
+from fabricproof.history.stats.memory import fewer_nights, hanging_together
 from fabricproof.history.stats.relabel import row_medians
-from fabricproof.history.stats.step_fit import fewer_nights, hanging_together, last_run
+from fabricproof.history.stats.step_fit import last_run
 from fabricproof.history.stats.step_looks import (
     LEAST_BEFORE,
     Around,
