@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fabricproof.history.stats.power import RowFamily, detectable, more_runs
+from fabricproof.history.stats.power import RowFamily, Sizes, detectable, more_runs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,50 +140,65 @@ def compare_rows(
     counts = [np.isfinite(values[:, of]).sum(axis=1).tolist() for of in (~second, second)]
     medians = [relabel.row_medians(values[:, of]).tolist() for of in (~second, second)]
     noises = found.noise / math.sqrt(weight)
-    shifts = []
-    for p, noise, lent, (effect, low, high, level), sizes, middles, scatter, sign, margin in zip(
-        found.p.tolist(),
-        noises.tolist(),
-        found.lent.tolist(),
-        logs.T.tolist(),
-        zip(*counts, strict=True),
-        zip(*medians, strict=True),
-        found.scatter.tolist(),
-        better,
-        margins,
-        strict=True,
-    ):
-        span = -math.log1p(-margin)  # the margin as a logarithm, the same up and down
-        change, more, least, is_sure = Change.UNDECIDED, None, None, False
-        if compared := min(sizes) > 0:
-            is_sure = p <= alpha and not low <= 0.0 <= high
-            if is_sure and abs(effect) >= span * (1 - 1e-9):
-                change = Change.BETTER if effect * sign > 0 else Change.WORSE
-            elif -span <= low and high <= span:
-                change = Change.SAME
-            least = detectable(sizes, noise, span, family, lent)
-            is_open = change is Change.UNDECIDED
-            more = more_runs(sizes, noise, effect, span, family, lent) if is_open else 0
-        has_interval = not math.isnan(level)
-        shifts.append(
-            Shift(
-                change=change,
-                ratio=math.exp(effect) if compared else None,
-                low=math.exp(low) if has_interval else None,
-                high=math.exp(high) if has_interval else None,
-                level=level if has_interval else None,
-                p=p if compared else 1.0,
-                detectable=least,
-                more_runs=more,
-                num_first=sizes[0],
-                num_second=sizes[1],
-                median_first=middles[0] if sizes[0] else None,
-                median_second=middles[1] if sizes[1] else None,
-                scatter=None if math.isnan(scatter) else scatter,
-                is_sure=is_sure,
-            )
+    return [
+        _shift(*each, family)
+        for each in zip(
+            found.p.tolist(),
+            noises.tolist(),
+            found.lent.tolist(),
+            logs.T.tolist(),
+            zip(*counts, strict=True),
+            zip(*medians, strict=True),
+            found.scatter.tolist(),
+            better,
+            margins,
+            strict=True,
         )
-    return shifts
+    ]
+
+
+def _shift(
+    p: float,
+    noise: float,
+    lent: float,
+    interval: tuple[float, float, float, float],
+    sizes: Sizes,
+    medians: tuple[float, float],
+    scatter: float,
+    sign: int,
+    margin: float,
+    family: RowFamily,
+) -> Shift:
+    effect, low, high, level = interval
+    span = -math.log1p(-margin)  # the margin as a logarithm, the same up and down
+    change, more, least, is_sure = Change.UNDECIDED, None, None, False
+    compared = min(sizes) > 0
+    if compared:
+        is_sure = p <= family.alpha and not low <= 0.0 <= high
+        if is_sure and abs(effect) >= span * (1 - 1e-9):
+            change = Change.BETTER if effect * sign > 0 else Change.WORSE
+        elif -span <= low and high <= span:
+            change = Change.SAME
+        least = detectable(sizes, noise, span, family, lent)
+        is_open = change is Change.UNDECIDED
+        more = more_runs(sizes, noise, effect, span, family, lent) if is_open else 0
+    has_interval = not math.isnan(level)
+    return Shift(
+        change=change,
+        ratio=math.exp(effect) if compared else None,
+        low=math.exp(low) if has_interval else None,
+        high=math.exp(high) if has_interval else None,
+        level=level if has_interval else None,
+        p=p if compared else 1.0,
+        detectable=least,
+        more_runs=more,
+        num_first=sizes[0],
+        num_second=sizes[1],
+        median_first=medians[0] if sizes[0] else None,
+        median_second=medians[1] if sizes[1] else None,
+        scatter=None if math.isnan(scatter) else scatter,
+        is_sure=is_sure,
+    )
 
 
 def _refuse(
