@@ -141,7 +141,7 @@ def compare_rows(
     medians = [relabel.row_medians(values[:, of]).tolist() for of in (~second, second)]
     noises = found.noise / math.sqrt(weight)
     return [
-        _shift(*each, family)
+        _shift(family, *each)
         for each in zip(
             found.p.tolist(),
             noises.tolist(),
@@ -158,6 +158,7 @@ def compare_rows(
 
 
 def _shift(
+    family: RowFamily,
     p: float,
     noise: float,
     lent: float,
@@ -167,7 +168,6 @@ def _shift(
     scatter: float,
     sign: int,
     margin: float,
-    family: RowFamily,
 ) -> Shift:
     effect, low, high, level = interval
     span = -math.log1p(-margin)  # the margin as a logarithm, the same up and down
