@@ -372,7 +372,7 @@ def freeze_nights(
     store = write_nights(perflogs, [*nights, *later])
     ask = Ask(name="proof", frozen="2026-01-11T00:00:00Z", command="baseline freeze proof")
     machines = Machines.of_site(perflogs, SITE)
-    return store, freeze(store, map(run_id_of, range(len(nights))), machines, ask).baseline
+    return store, freeze(store, map(run_id_of, range(len(nights))), machines, ask)
 
 
 _JUDGES: Mapping[str, Callable[[HistoryEffect, float, ModelMachine, Path], Told]] = {

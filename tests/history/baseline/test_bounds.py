@@ -77,12 +77,6 @@ def test_few_runs_make_wide_bounds() -> None:
     assert 1 - few.low / few.median > 2 * (1 - many.low / many.median)
 
 
-def test_many_quantities_make_wider_bounds() -> None:
-    alone = learn({0: samples_of([99.0, 100.0, 101.0, 100.5, 99.5])})[0]
-    crowd = learn({n: samples_of([99.0, 100.0, 101.0, 100.5, 99.5]) for n in range(2)})[0]
-    assert crowd.low < alone.low
-
-
 def test_points_of_a_curve_do_not_blunt_what_carries_the_verdict() -> None:
     """A thousand points of curves cost the few named quantities half of the rate, no more."""
     values = [99.0, 100.0, 101.0, 100.5, 99.5]

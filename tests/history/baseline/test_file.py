@@ -178,10 +178,6 @@ def test_a_cut_file_says_where(tmp_path: Path) -> None:
         read_baseline(path)
 
 
-def test_it_is_plain_json() -> None:
-    assert json.loads(as_text(make_baseline()))["name"] == "spring"
-
-
 def test_a_bound_that_sees_no_factor_of_two_is_called_blind() -> None:
     """A latency of 13.8 us with a bound of 61 us passes whatever happens."""
     wide = replace(LATENCY, median=13.8, low=3.1, high=61.3)
@@ -230,12 +226,6 @@ def test_only_rows_of_the_leg_travel() -> None:
     )
     kept = for_legs(replace(baseline, groups=more), {"ib0": replace(WHERE, build="another")})
     assert [(each.place.leg, each.place.build) for each in kept.groups] == [("ib0", WHERE.build)]
-
-
-def test_a_leg_of_named_nodes_carries_theirs_only() -> None:
-    assert len(for_legs(make_baseline(), {"ib0": WHERE}).groups) == 1
-    other = for_legs(make_baseline(), {"ib0": replace(WHERE, nodes="n1,n3")})
-    assert (other.groups, other.nodes) == ((), {})
 
 
 def test_a_thousand_pairs_stay_light(tmp_path: Path) -> None:

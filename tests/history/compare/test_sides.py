@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import Made, nights, node_facts
+from made import Made, node_facts
 
 from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side, is_value
 from fabricproof.history.machines import Machines
 from fabricproof.history.store import Run
-from fabricproof.history.store.label_file import set_label
 
 
 def history(folder: Path, days: tuple[int, ...] = (1, 2, 3, 10, 11), **more: Any) -> History:
@@ -111,18 +110,6 @@ def test_a_command_that_is_proposed_finds_the_site_again(
     assert found.value.next_step == command
 
 
-def test_a_label_that_begins_like_no_run_is_no_prefix(tmp_path: Path) -> None:
-    """A word that is the beginning of several runs is refused, with the runs."""
-    with pytest.raises(SideError, match=r"2 runs begin so: 20261110.*20261111"):
-        choose_side("2026111", history(tmp_path))
-
-
-def test_an_empty_history_is_said(tmp_path: Path) -> None:
-    """No run at all is an empty side, not an IndexError."""
-    with pytest.raises(NothingComparedError, match="an empty side"):
-        choose_side("latest", history(tmp_path, ()))
-
-
 def facts_history(folder: Path, **states: Mapping[str, Any]) -> History:
     """Return three runs with inventories: before, after, and one with both."""
     made = Made(folder)
@@ -209,15 +196,6 @@ def test_any_text_is_a_side_or_an_error_of_ours(text: str) -> None:
     except (SideError, NothingComparedError):
         return
     assert found.side.runs
-
-
-def test_a_label_chooses_its_runs(tmp_path: Path) -> None:
-    """Labels of the store and runs meet."""
-    made = Made(tmp_path)
-    ids = nights(made, (1, 2, 3))
-    store = made.store()
-    set_label(tmp_path, "made", ids[:2], "before-swap")
-    assert days_of("before-swap", made.history(store)) == [1, 2]
 
 
 @pytest.mark.parametrize("label", ["night-look", "admit"])

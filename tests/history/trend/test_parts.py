@@ -64,13 +64,6 @@ def test_what_changed_together_is_named(which: dict[str, str], words: str) -> No
     assert common(NAMES, _where(which))[0] == words
 
 
-def test_one_exception_does_not_hide_the_rail() -> None:
-    """A rail of which one quantity stayed, and one of another rail that moved."""
-    changed = [*_where({"rails": "rail1"})[1:], 0]
-    words, holds = common(NAMES, changed)
-    assert (words, len(holds & set(changed)), len(holds)) == ("rail1", 11, 12)
-
-
 def test_scattered_changes_have_nothing_in_common() -> None:
     """Three quantities of unlike rails, nodes and stacks."""
     assert common(NAMES, [0, 7, 21])[0] == ""

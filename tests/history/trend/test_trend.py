@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from made_history import SITE, Record, rail_slower, write_history
 
-from fabricproof.core.records import append_records
 from fabricproof.history.store.label_file import ADMISSION_LABEL, LOOK_LABEL, set_label
 
 Command = Callable[..., Any]
@@ -77,31 +76,6 @@ def test_the_record_says_the_same(perflogs: Path, fabricproof: Command) -> None:
     ]
 
 
-def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: Command) -> None:
-    """Ten slow nights of thirty: two events, and status 0 because nothing is worse now."""
-    slow = rail_slower(10)
-    write_history(
-        perflogs, 30, seed=3, factor=lambda each, night: slow(each, night) if night < 20 else 1.0
-    )
-    ended = fabricproof("trend", "--site", SITE)
-    assert ended.status == 0
-    assert "nothing is worse now: 2 events" in ended.out
-    assert "was WORSE  since the run of 2026-11-11" in ended.out
-    assert "compare 2026-11-01..2026-11-10 2026-11-11..2026-11-20" in ended.out
-
-
-def test_a_last_night_that_is_far_off_is_told_as_one_run(
-    perflogs: Path, fabricproof: Command
-) -> None:
-    """Ten good nights and one at half: told at once, with its doubt; it is no call."""
-    write_history(perflogs, 11, seed=4, factor=rail_slower(10))
-    ended = fabricproof("trend", "--site", SITE)
-    assert ended.status == 5
-    assert "the newest runs look worse: 1 event" in ended.out.splitlines()[0]
-    assert "looks WORSE  since the run of 2026-11-11" in ended.out
-    assert "this is one run so far" in " ".join(ended.out.split())
-
-
 @pytest.mark.parametrize(("nights", "status"), [(1, 5), (2, 5), (3, 1)])
 def test_three_nights_are_called(
     perflogs: Path, fabricproof: Command, nights: int, status: int
@@ -164,25 +138,6 @@ def test_one_node_of_many_is_named(perflogs: Path, fabricproof: Command) -> None
     assert [each["where"] for each in record["events"]] == ["vc3"]
 
 
-def test_filters_leave_the_rest_out(perflogs: Path, fabricproof: Command) -> None:
-    """--only rail=rail0 does not see what happened on rail1, and says how many it looked at."""
-    write_history(perflogs, 10, seed=8, factor=rail_slower(5))
-    only = ("--only", "rail=rail0", "--only", "stack=openmpi*")
-    ended = fabricproof("trend", "--site", SITE, "--json", *only)
-    assert ended.status == 0
-    assert ended.record["num_quantities"] == 12
-
-
-def test_last_and_since_choose_runs(perflogs: Path, fabricproof: Command) -> None:
-    """Both count from the newest run; a date after it is refused with the newest."""
-    write_history(perflogs, 12, seed=9)
-    for option in ("last:8", "2026-11-05.."):
-        assert len(fabricproof("trend", "--site", SITE, "--json", option).record["runs"]) == 8
-    ended = fabricproof("trend", "--site", SITE, "2027-01-01..")
-    assert ended.status == 6
-    assert "2026-11-12" in ended.err
-
-
 @pytest.mark.parametrize("label", [LOOK_LABEL, ADMISSION_LABEL])
 def test_looks_of_a_night_and_admissions_are_no_nights(
     perflogs: Path, fabricproof: Command, label: str
@@ -196,16 +151,6 @@ def test_looks_of_a_night_and_admissions_are_no_nights(
     named = ",".join(run["run_id"] for run in everything[3:])
     asked = fabricproof("trend", "--site", SITE, "--json", named).record["runs"]
     assert asked == everything[3:]
-
-
-def test_looks_without_a_label_are_no_nights_either(perflogs: Path, fabricproof: Command) -> None:
-    """The record of the night that they looked at names them."""
-    write_history(perflogs, 10, seed=4)
-    everything = fabricproof("trend", "--site", SITE, "--json").record["runs"]
-    looks = [{"run_id": run["run_id"]} for run in everything[-2:]]
-    line = {"kind": "confirmation", "run_id": everything[-3]["run_id"], "looks": looks}
-    append_records(records_of(perflogs), [line])
-    assert fabricproof("trend", "--site", SITE, "--json").record["runs"] == everything[:-2]
 
 
 #: what else a program that printed nothing leaves out of the record of what was due
@@ -293,14 +238,6 @@ def test_no_history_and_nothing_that_fits_are_refused(perflogs: Path, fabricproo
     ended = fabricproof("trend", "--site", SITE, "--only", "check=Osux")
     assert ended.status == 66
     assert "OsuBandwidth, OsuBidirectionalBandwidth" in ended.err
-
-
-@pytest.mark.parametrize("option", [("--margin", "bandwidth"), ("--margin", "speed=3%")])
-def test_options_that_mean_nothing_are_usage_errors(
-    perflogs: Path, fabricproof: Command, option: tuple[str, str]
-) -> None:
-    """Refused before anything is read."""
-    assert fabricproof("trend", "--site", SITE, *option).status == 2
 
 
 def test_a_wider_margin_silences_small_changes(perflogs: Path, fabricproof: Command) -> None:

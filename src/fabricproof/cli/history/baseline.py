@@ -96,8 +96,7 @@ def freeze_command(
         raise name_taken(path)
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
     ask = Ask(name=name, frozen=stamp(), command=typed, at_least=at_least)
-    frozen = freeze(store, runs_of(runs, site), machines, ask)
-    baseline = frozen.baseline
+    baseline = freeze(store, runs_of(runs, site), machines, ask)
     write_baseline(path, baseline, over=replace)
     if as_json:
         record = {
@@ -105,12 +104,12 @@ def freeze_command(
             "runs": list(baseline.runs),
             "quantities": sum(1 for _ in baseline.rows()),
             "set_aside": list(baseline.set_aside),
-            "left_out": list(frozen.left_out),
+            "not_judged": list(baseline.not_judged),
             "file": str(path),
         }
         click.echo(json.dumps(record, indent=1))
         return
-    click.echo("\n".join(frozen_lines(baseline, frozen.left_out)))
+    click.echo("\n".join(frozen_lines(baseline)))
     judge = f'to judge by it: baseline = "{name}" below [site] in site.toml'
     if site.spec.baseline == name:
         judge = "it judges from the next run on"
@@ -198,7 +197,7 @@ def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]
         again = f"fabricproof baseline freeze NAME last:10 {site_option(site)}"
         yield f"site {site} has no baseline; next: {again}"
         return
-    rows = [("baseline", "frozen (UTC)", "runs", "quantities", "legs not judged", "holds")]
+    rows = [("baseline", "frozen (UTC)", "runs", "quantities", "not judged", "holds")]
     rows += (
         (
             each["name"] + (" (judges)" if each["active"] else ""),
@@ -225,7 +224,7 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     yield f"nodes: {'; '.join(f'{fold(names)}{card}' for card, names in cards.items())}"
     builds = builds_of(baseline).items()
     yield f"builds: {', '.join(f'{stack} {each}' for stack, several in builds for each in several)}"
-    yield from _some("legs not judged", baseline.not_judged, whole=whole)
+    yield from _some("not judged", baseline.not_judged, whole=whole)
     rows = [each for each in baseline.rows() if whole or each[1].named]
     yield from _numbers(rows if whole else rows[:_SHOWN])
     yield from _blind(baseline)
@@ -235,7 +234,7 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     yield from _some("not learnt from", baseline.set_aside, whole=whole)
 
 
-def frozen_lines(baseline: Baseline, left_out: Sequence[str]) -> Iterator[str]:
+def frozen_lines(baseline: Baseline) -> Iterator[str]:
     """Yield what was frozen and what was not."""
     rows = list(baseline.rows())
     yield f"{baseline.words}: {len(rows)} quantities of {len(baseline.runs)} runs"
@@ -245,7 +244,7 @@ def frozen_lines(baseline: Baseline, left_out: Sequence[str]) -> Iterator[str]:
         yield f"all of them: fabricproof baseline show {baseline.name} --all {site}"
     yield from _blind(baseline)
     yield from _some("not learnt from", baseline.set_aside, whole=False)
-    yield from _some("left out, too few good runs", left_out, whole=False)
+    yield from _some("not judged", baseline.not_judged, whole=False)
 
 
 def _card(baseline: Baseline, node: str) -> str:

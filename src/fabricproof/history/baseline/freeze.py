@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fabricproof import __version__
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnlikeError
 from fabricproof.core.provenance import PLACE, LegPlace
-from fabricproof.core.units import by_key, stamp
+from fabricproof.core.units import by_key, first_few, stamp
 from fabricproof.history.baseline.bounds import Bounds, Samples, learn
 from fabricproof.history.machines import Machines
 from fabricproof.history.store.model import SETTINGS
@@ -63,14 +63,6 @@ class Ask:
     frozen: str
     command: str
     at_least: int = AT_LEAST
-
-
-@dataclass(frozen=True, kw_only=True)
-class Frozen:
-    """A baseline, and a sentence for each place with too few good runs, or none."""
-
-    baseline: Baseline
-    left_out: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +166,7 @@ def _without(place: LegPlace, *names: str) -> LegPlace:
     return replace(place, **dict.fromkeys(names, ""))
 
 
-def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -> Frozen:
+def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -> Baseline:
     """Return the baseline of these runs.
 
     Raises:
@@ -193,31 +185,24 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
     good = _good_numbers(store, ids, machines)
     enough = {name: runs for name, runs in good.numbers.items() if len(runs) >= at_least}
     few = by_key(
-        (name.place.label, (name.quantity, len(runs)))
+        (name.place.label, f"{name.quantity} in {len(runs)}")
         for name, runs in good.numbers.items()
         if len(runs) < at_least
     )
-    left_out = {
-        label: f"{label}: {len(several)} quantities were measured in fewer than {at_least} good "
-        f"runs ({several[0][0]} in {several[0][1]})"
+    not_judged = {
+        label: f"{label}: fewer than {at_least} good runs of {first_few(several, 1)}"
         for label, several in few.items()
     }
+    for label in good.tried.keys() - {name.place.label for name in good.numbers}:
+        not_judged[label] = f"{label}: no good number in any of {len(good.tried[label])} runs"
     if not enough:
         raise NotKnownGoodError(
             "nothing was measured often enough to be frozen",
             expected=f"a quantity with a good number in {at_least} of {len(ids)} runs",
-            got=[*left_out.values(), *good.sentences(), "no number at all"][0],
+            got=[*not_judged.values(), *good.sentences(), "no number at all"][0],
             next_step="name runs of the same checks, or fewer: baseline freeze --at-least N",
         )
-    learnt = {name.place.label for name in enough}
-    silent = tuple(
-        left_out.get(label, f"{label}: no good number in any of {len(good.tried[label])} runs")
-        for label in sorted(good.tried.keys() - learnt)
-    )
-    return Frozen(
-        baseline=_baseline(store, enough, good, silent, ask),
-        left_out=tuple(sorted({*left_out.values(), *silent})),
-    )
+    return _baseline(store, enough, good, tuple(sorted(not_judged.values())), ask)
 
 
 def _good_numbers(store: Store, ids: list[str], machines: Machines) -> _Good:
