@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_programs import (
@@ -28,7 +26,6 @@ from made_programs import (
     tasks,
 )
 
-from fabricproof.cli.measure.pairs import command
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrices, say
 from fabricproof.physics import Fabric, find_link
@@ -135,47 +132,28 @@ def test_a_cut_output_is_missing_and_never_green(folder: Path, form: str) -> Non
         assert "not in the output" in judged.reason
 
 
-def test_what_is_missing_is_named(folder: Path) -> None:
-    text = linktest_serial(NODES)
-    line = next(each for each in text.splitlines() if "      2->     6:" in each)
-    for damaged in (text.replace(line, ""), text.replace(line, line[:30])):
-        judged = judged_text(folder, damaged, least_mib_s=RATE_MIB_S)
-        assert judged.verdict is MatrixVerdict.MISSING
-        assert judged.matrix.missing == ("1 of 56 values: n2 to n6",)
-    text = mpigraph(NODES).replace("Recv\tn0:0", "Recvd\tn0:0").replace("n7:7 from\t", "n7:7 f")
-    (lost,) = judged_text(folder, text).matrix.missing
-    assert lost == "table Recv: 7 of 56 values: n0 to n7, n1 to n7, n2 to n7 ..."
+SERIAL = linktest_serial(NODES)
+LINE = next(each for each in SERIAL.splitlines() if "      2->     6:" in each)
+CUT_ROWS = mpigraph(NODES).replace("Recv\tn0:0", "Recvd\tn0:0").replace("n7:7 from\t", "n7:7 f")
 
 
-def test_json_holds_what_is_missing(folder: Path) -> None:
-    file = folder / "cut.out"
-    file.write_text(linktest_serial(NODES).partition("RESULT")[0], encoding="utf-8")
-    result = CliRunner().invoke(command, ["judge", str(file), "--json"])
-    record = json.loads(result.output)
-    assert (result.exit_code, record["verdict"], record["measured"]) == (4, "MISSING", 56)
-    (lost,) = record["missing"]
-    assert lost.startswith("the lines RESULT")
-
-
-def test_a_fault_stays_red_in_a_cut_output(folder: Path) -> None:
-    text = linktest_serial(NODES, slow(3))
-    judged = judged_text(folder, text[: text.index("RESULT")])
-    assert judged.verdict is MatrixVerdict.FAIL
-    assert any("not in the output" in each.text for each in say(judged).notes)
-
-
-def test_the_slowest_value_that_was_counted_must_stand_there(folder: Path) -> None:
-    text = re.sub(r"(RESULT: Max Time: +)\d+", r"\g<1>999", linktest_serial(NODES))
-    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SERIAL.replace(LINE, ""), "1 of 56 values: n2 to n6"),
+        (SERIAL.replace(LINE, LINE[:30]), "1 of 56 values: n2 to n6"),
+        (SERIAL.replace("task[000004] on n4", "ta"), "where 1 of 8 ranks ran"),
+        (SERIAL.partition("RESULT")[0], "the lines RESULT at its end"),
+        (re.sub(r"(RESULT: Max Time: +)\d+", r"\g<1>999", SERIAL), "the slowest value"),
+        (CUT_ROWS, "table Recv: 7 of 56 values: n0 to n7, n1 to n7, n2 to n7 ..."),
+    ],
+)
+def test_what_is_missing_is_named_and_hides_no_fault(folder: Path, text: str, said: str) -> None:
+    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S * 0.9)
     assert judged.verdict is MatrixVerdict.MISSING
-    assert "the slowest value" in judged.reason
-
-
-def test_a_rank_without_a_node_is_missing(folder: Path) -> None:
-    text = linktest_serial(NODES).replace("task[000004] on n4", "ta")
-    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S)
-    assert judged.verdict is MatrixVerdict.MISSING
-    assert "where 1 of 8 ranks ran" in judged.matrix.missing
+    assert any(each.startswith(said) for each in judged.matrix.missing)
+    slower = linktest_serial(NODES, slow(3)).partition("RESULT")[0]
+    assert judged_text(folder, slower).verdict is MatrixVerdict.FAIL
 
 
 # --- parallel runs: the slowest pairs alone
@@ -230,6 +208,8 @@ def test_two_runs_of_unlike_nodes_are_refused(folder: Path) -> None:
         (linktest_serial(["n0"] * 8), "several ranks ran on one node"),
         (header(8) + tasks(NODES) + results([355.0, 360.0]), "no value of a pair"),
         (mpigraph(NODES).partition("Gathering")[0], "no table"),
+        # half the time beside the same MB/s
+        (re.sub(r"(->.*?: *)\d+\.\d+us", r"\g<1>9.00000us", SERIAL, count=1), "contradicts itself"),
         (mpigraph(NODES).replace("n7:7\t", "n7:" + "9" * 5000 + "\t"), "a damaged heading"),
         (mpigraph(NODES).replace("n3:3\t", ""), "a damaged heading"),
         (linktest_serial(NODES).replace("task[000007]", "task[000008]"), "a rank beyond"),
@@ -244,14 +224,6 @@ def test_two_runs_of_unlike_nodes_are_refused(folder: Path) -> None:
 def test_what_holds_no_matrix_is_refused(folder: Path, text: str, problem: str) -> None:
     with pytest.raises(ParseError, match=problem):
         judged_text(folder, text)
-
-
-def test_a_value_that_contradicts_its_rate_is_refused(folder: Path) -> None:
-    text = linktest_serial(NODES)
-    line = next(each for each in text.splitlines() if "->" in each)
-    us = line.split(":")[1].split("us")[0].strip()
-    with pytest.raises(ParseError, match="contradicts itself"):
-        judged_text(folder, text.replace(us, f"{float(us) / 2:.5f}", 1))
 
 
 def test_labels_of_a_launcher_change_nothing(folder: Path) -> None:
