@@ -169,7 +169,7 @@ def _placeholders(text: str, stacks: Path) -> str:
         (str(Path(fabricproof.__file__).parent), "{FABRICPROOF}"),
     ):
         text = text.replace(real, name)
-    text = re.sub(r"/\S+/python[0-9.]* -E -m", "{PYTHON} -E -m", text)
+    text = re.sub(r"/\S+/python[0-9.]*(?= -E -m| \]| \()", "{PYTHON}", text)
     return re.sub(r"/\S+/libpmi2\.so\S*", "{LIBPMI2}", text)
 
 

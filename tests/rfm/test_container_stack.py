@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.rfm.legs.programs import find_program
+from fabricproof.rfm.legs.leg import find_program
 from fabricproof.rfm.staging import in_container
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec

@@ -242,6 +242,8 @@ FILLED = {
     "nodes/doctor/rules/launch.py": {"chosen", "subject.family", "how"},
     "nodes/doctor/rules/launch.py:types": {"', '.join(slurm.mpi_types or ())"},
     "site/load.py": {"SITE_VARIABLE"},
+    # Words that shell_word quoted.
+    "rfm/staging.py": {"words", "python"},
     "verdict/causes/suspects.py": {"who if ranks_ended else 'MPI_Finalize had not returned'"},
     # Numbers, and names that are constants of ours or of one of a few families.
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "number"},

@@ -9,16 +9,16 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from plans import due, plan_of
 from pretended_build import make_built
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
-from fabricproof.job.relation import Bind
-from fabricproof.rfm.families.places import bound_leg
-from fabricproof.rfm.families.rails import cell
-from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
-from fabricproof.rfm.legs.programs import choose_suite, find_program
+from fabricproof.rfm.families.places import LocalityBenchmark
+from fabricproof.rfm.families.rails import RailMatrix
+from fabricproof.rfm.handover import quantity_key
+from fabricproof.rfm.legs.leg import LegPlanner, choose_suite, find_program
 from fabricproof.rfm.staging import digest_of_program
 from fabricproof.site import Site, StackSpec, load_site
 from fabricproof.stacks.environment import ROOT_VARIABLE, stacks_root
@@ -416,13 +416,14 @@ def test_a_program_behind_a_script_of_ours_is_the_one_that_is_read(
         suite="osu",
         program="osu_bw",
     )
-    legs = (bound_leg(planner, "rail0", Bind.NEAR), cell(planner, "rail0", "rail1"))
+    near = due(plan_of(LocalityBenchmark, planner))["rail0.near"]
+    legs = (near, due(plan_of(RailMatrix, planner))["rail0-rail1"])
     assert {leg.commands[0][1] for leg in legs} == {"bind.sh", "each_node.sh"}
     built = sha256(b"one build\n").hexdigest()
     assert {digest_of_program(leg) for leg in legs} == {built}
     port = replace(planner, site=vcluster, suite="osu-mpi4py", stack=_on(vcluster, "openmpi5"))
     script = ports_folder(stacks_root() / "openmpi5") / "osu_bw.py"
-    moved = bound_leg(port, "rail0", Bind.NEAR)
+    moved = due(plan_of(LocalityBenchmark, port))["rail0.near"]
     assert digest_of_program(moved) == sha256(script.read_bytes()).hexdigest()
 
 

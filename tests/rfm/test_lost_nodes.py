@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from reframe.core.schedulers.slurm import _SlurmJob
 
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run.join import _complaint
-from fabricproof.rfm.ending import ask_nodes_once
 from fabricproof.rfm.slurm_nodes import lost_nodes
 
 
@@ -54,30 +52,3 @@ def test_a_job_without_nodes_asks_nobody(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_job_says_which_node_it_lost(record: dict[str, object], words: str) -> None:
     quantity = {"quantity_verdict": "FAIL", "quantity_reason": "cut off", **record}
     assert _complaint([QuantityRecord.read(quantity)]).partition("cut off")[2] == words
-
-
-def test_slurm_is_asked_once_for_the_nodes_of_a_job_that_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """ReFrame asks for each line of its log: hundreds of processes beside the next job's legs."""
-    scontrol = tmp_path / "scontrol"
-    scontrol.write_text(
-        f"#!/bin/sh\necho asked >>{tmp_path}/calls\n[ -e {tmp_path}/up ] || exit 1\n"
-        "printf '%s\\n' ${3%,*} ${3#*,}\n"
-    )
-    scontrol.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    ask_nodes_once()
-    ask_nodes_once()
-    job = _SlurmJob("leg")
-    job._nodespec = "vc1,vc2"
-    assert job.nodelist == []  # nobody is asked while it runs
-    assert not (tmp_path / "calls").exists()
-    job._state = "COMPLETED"
-    assert job.nodelist == []  # Slurm does not answer, and is asked again
-    (tmp_path / "up").touch()
-    assert [job.nodelist for _ in range(5)] == [["vc1", "vc2"]] * 5
-    # sacct lists a job's nodes late: another list is asked for anew
-    job._nodespec = "vc1,vc3"
-    assert [job.nodelist for _ in range(5)] == [["vc1", "vc3"]] * 5
-    assert (tmp_path / "calls").read_text().count("asked") == 3

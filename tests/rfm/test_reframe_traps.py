@@ -225,7 +225,8 @@ def test_each_record_names_what_its_node_is_made_of(house: HouseRun) -> None:
     perflogs = house.project / "perflogs" / "traps"
     (named,) = {
         tuple(each["inventory"].items())
-        for each in read_records(*perflogs.glob("node/*.jsonl"))
+        for path in perflogs.glob("node/*.jsonl")
+        for each in read_records(path)
         if each["check"] == "Slow"
     }
     ((node, digest),) = named
@@ -236,7 +237,8 @@ def test_each_record_names_what_its_node_is_made_of(house: HouseRun) -> None:
 def test_each_quantity_has_its_own_verdict_in_our_records(house: HouseRun) -> None:
     records = [
         each
-        for each in read_records(*house.project.glob("perflogs/traps/node/*.jsonl"))
+        for path in house.project.glob("perflogs/traps/node/*.jsonl")
+        for each in read_records(path)
         if each["check"] == "Slow" and each["kind"] == "quantity" and each["counts"]
     ]
     verdicts = {each["quantity_name"]: each["quantity_verdict"] for each in records}
@@ -291,7 +293,8 @@ def test_a_second_look_in_the_same_job_clears_and_says_so(house: HouseRun) -> No
     assert any("second look" in finding["text"] for finding in leg["findings"])
     records = [
         each
-        for each in read_records(*house.project.glob("perflogs/traps/node/*.jsonl"))
+        for path in house.project.glob("perflogs/traps/node/*.jsonl")
+        for each in read_records(path)
         if each["check"] == "SlowOnce" and each["kind"] == "quantity"
     ]
     assert {(each["attempt"], each["counts"]) for each in records} == {(1, False), (2, True)}
@@ -309,7 +312,8 @@ def test_red_names_the_quantity_that_failed(house: HouseRun) -> None:
     assert "45.5% of 1100 MB/s" in leg["reason"]
     (record,) = [
         each
-        for each in read_records(*house.project.glob("perflogs/traps/node/*.jsonl"))
+        for path in house.project.glob("perflogs/traps/node/*.jsonl")
+        for each in read_records(path)
         if each["check"] == "Slow" and each["kind"] == "leg"
     ]
     assert all("below the lower bound" in reason for reason in record["reasons"])

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plans import planner
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.core.provenance import LegPlace
+from fabricproof.core.provenance import LegPlace, StackIdentity
 from fabricproof.history.baseline.file import path_of, write_baseline
 from fabricproof.job.leg import Leg
 from fabricproof.rfm.staging import with_baseline
@@ -18,19 +19,7 @@ from fabricproof.verdict.references import STAGE_FILE, Baseline, BaselineLeg, Fa
 from made_baselines import make_baseline, make_row
 
 ROOT = Path(__file__).parents[2]
-LEG = Leg(
-    name="rail0",
-    rails=("rail0",),
-    suite="osu",
-    program="osu_bw",
-    environment={},
-    commands=(("osu_bw",),),
-    expected_sizes=(),
-    spread=False,
-    required=(),
-    fabric=None,
-    tolerance=0.1,
-)
+LEG = Leg(name="rail0", rails=("rail0",), suite="osu", program="osu_bw", tolerance=0.1)
 WHERE = LegPlace(
     partition="compute",
     fabric="eth0",
@@ -73,8 +62,16 @@ def site_with(folder: Path, *, of: str = "vcluster", named: bool = True) -> Site
     return load_site(str(copy))
 
 
+def judged_by(folder: Path, site: Site, leg: Leg = LEG) -> tuple[Leg, ...]:
+    build = StackIdentity(
+        origin="declared", digest="b1", mpi="", program="", compiler="", target=""
+    )
+    own = planner(site, "osu", "osu_bw", "openmpi5")
+    return with_baseline([leg], folder, own, "OsuBandwidth", {"osu": build})
+
+
 def test_a_leg_knows_who_judges_it_last(tmp_path: Path) -> None:
-    (leg,) = with_baseline([LEG], tmp_path, site_with(tmp_path), WHERE, {"osu": "b1"})
+    (leg,) = judged_by(tmp_path, site_with(tmp_path))
     assert leg == replace(LEG, baseline="spring")
     known = read_baseline(tmp_path / STAGE_FILE, "rail0")
     assert known.legs["rail0"].build == "b1"
@@ -86,19 +83,19 @@ def test_a_leg_knows_who_judges_it_last(tmp_path: Path) -> None:
 def test_of_a_leg_on_named_nodes_only_their_rows_travel(
     tmp_path: Path, nodes: tuple[str, ...], rows: int
 ) -> None:
-    with_baseline([replace(LEG, nodes=nodes)], tmp_path, site_with(tmp_path), WHERE, {"osu": "b1"})
+    judged_by(tmp_path, site_with(tmp_path), replace(LEG, nodes=nodes))
     assert len([*read_baseline(tmp_path / STAGE_FILE, "rail0").rows()]) == rows
 
 
 def test_without_one_nothing_changes(tmp_path: Path) -> None:
     site = site_with(tmp_path, named=False)
-    assert with_baseline([LEG], tmp_path, site, WHERE, {"osu": "b1"}) == (LEG,)
+    assert judged_by(tmp_path, site) == (LEG,)
     assert not (tmp_path / STAGE_FILE).exists()
 
 
 def test_a_baseline_of_another_site_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="another site"):
-        with_baseline([LEG], tmp_path, site_with(tmp_path, of="x"), WHERE, {"osu": "b1"})
+        judged_by(tmp_path, site_with(tmp_path, of="x"))
 
 
 def test_a_damaged_one_is_no_pass_by_physics_alone(tmp_path: Path) -> None:
@@ -106,4 +103,4 @@ def test_a_damaged_one_is_no_pass_by_physics_alone(tmp_path: Path) -> None:
     site = site_with(tmp_path)
     path_of(site.folder, "spring").write_text("{")
     with pytest.raises(ParseError):
-        with_baseline([LEG], tmp_path, site, WHERE, {"osu": "b1"})
+        judged_by(tmp_path, site)

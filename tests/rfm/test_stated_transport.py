@@ -9,8 +9,7 @@ import pytest
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.script import render_script
-from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import find_program
+from fabricproof.rfm.legs.leg import LegPlanner, find_program
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import Site, load_site

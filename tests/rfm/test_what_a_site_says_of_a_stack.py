@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.physics import bound
-from fabricproof.rfm.legs.programs import choose_suite
+from fabricproof.rfm.legs.leg import choose_suite
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import reframe as rfm
 import reframe.core.runtime as rt
 from reframe.core.exceptions import ReframeFatalError
 from reframe.core.systems import SystemPartition
@@ -24,6 +25,7 @@ from fabricproof.job.run import NODES_VARIABLE, new_run_id, wants_run, workplace
 from fabricproof.physics import find_link
 from fabricproof.site import FabricSpec, PartitionSpec, Site, load_site
 from fabricproof.stacks.environment import shell_line
+from fabricproof.stacks.stack import ResolvedStack, resolve
 
 #: key of a partition's ``extras``: the folder of the site that says what is measured there
 SITE_KEY = "fabricproof_site"
@@ -141,10 +143,19 @@ def asked_nodes() -> tuple[str, ...]:
     return tuple(filter(None, os.environ.get(NODES_VARIABLE, "").split(",")))
 
 
-def why_one_rail(fabric: str) -> str:
-    """Return why ``fabric`` has nothing for several rails; empty where it has them."""
-    one_rail = len(current_site().fabric_spec(fabric).rails) < 2
-    return f"fabric {fabric} has one rail" if one_rail else ""
+#: stacks as dry runs found them, where nothing changes: partition, options, stack -> what it is
+_found: dict[tuple[str, ...], ResolvedStack] = {}
+
+
+def resolved(check: rfm.RegressionTest) -> ResolvedStack:
+    """Return the stack of a check on its partition, as it stands now."""
+    options, stack = tuple(check.job.cli_options), check.current_environ.name
+    key = (check.current_partition.name, *options, stack)
+    dry, site = check.is_dry_run(), current_site()
+    if not dry or key not in _found:
+        partition = partition_of(check.current_partition, options)
+        _found[key] = resolve(site, partition, site.stack(stack), assumed=dry)
+    return _found[key]
 
 
 def tell_at_the_end(site: Site) -> None:

@@ -12,8 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome
-from fabricproof.rfm.legs.leg import quantity_key
 from fabricproof.verdict.value import Judgement, is_of_errors, possible_up_to
+
+
+def quantity_key(leg: Leg, judgement: Judgement) -> str:
+    """Return the name of a quantity in ReFrame's perflog: path, then quantity, without colons."""
+    return f"{leg.name}.{judgement.name}".replace(":", "_")
 
 
 def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:

@@ -6,19 +6,21 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before
 from reframe.core.exceptions import PerformanceError
-from reframe.utility import osext
+from reframe.utility import ScopedDict, osext
 
 from fabricproof.core.errors import UnitError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import IDENTITY_KEY
 from fabricproof.core.records import append_records, record_file
 from fabricproof.core.units import canonical_unit
+from fabricproof.job.job_end import read_end
 from fabricproof.job.recording import LEGS_KEY, SUITE_OF_OTHERS, describe_numbers
 from fabricproof.rfm.current import current_site, run_id, took_part, why_no_site
 from fabricproof.rfm.handover import bounds
@@ -54,9 +56,11 @@ class Referenced(_Plugin):
             return
         check, _, parameters = self.name.partition(" ")
         site, stack, partition = current_site(), self.current_environ.name, self.current_partition
-        # ReFrame 4.8 has no references by index.
-        scoped = getattr(self, "_resolve_reference", lambda: self.reference)()
         theirs: dict[str, Any] = {}
+        scoped = self.reference
+        if not isinstance(scoped, ScopedDict):  # stated by the check's variables ($index)
+            with contextlib.suppress(KeyError):
+                scoped = ScopedDict({partition.fullname: scoped[self]})
         for name in self.perf_variables:
             with contextlib.suppress(KeyError):
                 theirs[name] = scoped[f"{partition.fullname}:{name}"]
@@ -121,9 +125,14 @@ class Referenced(_Plugin):
     @run_after("performance")
     def fail_without_sound_numbers(self) -> None:
         """Fail where a number is missing or is none: ReFrame warns of it, and passes the check."""
-        bad = [each for each in self.judged if each.verdict in {Verdict.MISSING, Verdict.INVALID}]
+        sound = {Verdict.PASS, Verdict.FAIL, Verdict.UNJUDGED}
+        bad = [f"{e.verdict} {e.name}: {e.reason}" for e in self.judged if e.verdict not in sound]
+        if not self.is_dry_run() and self.job.exitcode is None:  # ReFrame's backend squeue
+            end = read_end(Path(self.stagedir))
+            if end is None or end.status:
+                bad = [f"the job ended with status {end.status}" if end else "the job was cut off"]
         if bad:
-            raise PerformanceError("; ".join(f"{e.verdict} {e.name}: {e.reason}" for e in bad))
+            raise PerformanceError("; ".join(bad))
 
 
 def _as_reference(stated: tuple[Any, ...], unit: str) -> Reference | None:

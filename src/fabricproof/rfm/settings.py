@@ -12,6 +12,7 @@ from typing import Any
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.project import ENTRY_POINT, ROOT_VARIABLE, check_folders, project_root
 from fabricproof.job.job_end import RECORD_END
+from fabricproof.job.run import knows_exit_statuses
 from fabricproof.rfm.current import SITE_KEY, tell_at_the_end
 from fabricproof.site import PartitionSpec, Site, StackSpec, check_access, load_site
 from fabricproof.stacks.environment import defines_module, shell_word, stacks_root
@@ -61,7 +62,7 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
         **site.reframe,
         "check_search_path": [str(folder) for folder in check_folders(project_root())],
         "check_search_recursive": True,
-        "trap_job_errors": True,
+        "trap_job_errors": knows_exit_statuses(site),
     }
     system = {
         "name": site.name,
@@ -77,6 +78,10 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
         "logging": [_logging()],
         "storage": [{"enable": True}],
     }
+
+
+#: what ``trap_job_errors`` would put into a job's script
+END_AT_ERRORS = "trap 'exit $?' ERR"
 
 
 def extend(site_configuration: Mapping[str, Any], site: str) -> dict[str, Any]:
@@ -174,7 +179,11 @@ def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
         "environs": list(partition.stacks),
         "max_jobs": partition.max_jobs,
         "features": _features(partition),
-        "prepare_cmds": [RECORD_END, *_finds_modules(site, site.spec.modules_system)],
+        "prepare_cmds": [
+            RECORD_END,
+            *([] if knows_exit_statuses(site) else [END_AT_ERRORS]),
+            *_finds_modules(site, site.spec.modules_system),
+        ],
         "sched_options": {"sched_access_in_submit": False},
         "extras": _extras(site),
     }

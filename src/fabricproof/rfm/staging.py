@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.provenance import LegPlace
+from fabricproof.core.provenance import LegPlace, StackIdentity
 from fabricproof.history.baseline.file import find_baseline, path_of, write_baseline
 from fabricproof.job.collective_commands import HPCC_FILE
 from fabricproof.job.commands import PEER_FILE
@@ -27,6 +28,7 @@ from fabricproof.job.script import (
     SOCKETS_FILE,
 )
 from fabricproof.nodes.inventory.read import LOOK
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec, Site, StackSpec
 from fabricproof.stacks.container import INSIDE
 from fabricproof.stacks.environment import option_words, shell_word
@@ -64,6 +66,14 @@ def leg_limit_seconds(partition: PartitionSpec) -> int:
     """Return after how many seconds a leg is ended: as the site says, or many times its budget."""
     usual = max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)
     return int(partition.leg_limit_seconds or usual)
+
+
+def python_on_node(partition: PartitionSpec) -> str:
+    """Return the line that ends a job where the Python of its judge is not on the node."""
+    python = shell_word(partition.python or sys.executable)
+    where = f"python of partition {partition.name} in site.toml"
+    words = shell_word(f"this node has no {partition.python or sys.executable} ({where})")
+    return f"[ -x {python} ] || {{ echo {words} >&2; exit 127; }}"
 
 
 def copy_scripts(folder: Path) -> None:
@@ -134,26 +144,33 @@ def active(site: Site) -> Baseline | None:
 
 
 def with_baseline(
-    legs: Iterable[Leg], folder: Path, site: Site, where: LegPlace, builds: Mapping[str, str]
+    legs: Sequence[Leg],
+    folder: Path,
+    planner: LegPlanner,
+    check: str,
+    builds: Mapping[str, StackIdentity],
 ) -> tuple[Leg, ...]:
     """Return the legs, each knowing who judges it last; lay beside the plan what that says.
 
-    ``where``: partition, fabric, stack, check of the legs; ``builds``: suite to the beginning of
-    the digest of what is measured.
+    ``builds``: suite to what is measured.
     """
-    baseline = active(site)
-    legs = tuple(legs)
+    baseline = active(planner.site)
     if baseline is None:
-        return legs
+        return tuple(legs)
     places = {
-        leg.name: replace(
-            where,
-            build=builds[leg.suite],
+        leg.name: LegPlace(
+            partition=planner.partition.name,
+            fabric=planner.fabric,
+            stack=planner.stack.name,
+            check=check,
+            build=builds[leg.suite].short,
             suite=leg.suite,
             program=leg.program,
+            tool_version="",
             leg=leg.name,
             rails=",".join(leg.rails),
             nodes=",".join(sorted(leg.nodes)),
+            settings="",
         )
         for leg in legs
     }

@@ -33,6 +33,7 @@ trap fabricproof_ends EXIT
 for each in /usr/share/lmod/lmod/init/bash /opt/ohpc/admin/lmod/lmod/init/bash /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/bash /usr/share/Modules/init/bash; do type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done
 module use {STACKS}/modulefiles
 module load intelmpi
+[ -x {PYTHON} ] || { echo 'this node has no {PYTHON} (python of partition compute in site.toml)' >&2; exit 127; }
 bash legs.sh
 fabricproof_reached=yes
 #!/bin/bash

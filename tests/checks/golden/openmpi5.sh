@@ -34,6 +34,7 @@ for each in /usr/share/lmod/lmod/init/bash /opt/ohpc/admin/lmod/lmod/init/bash /
 module use {STACKS}/modulefiles
 module load openmpi5
 export OMPI_MCA_btl_tcp_links=2
+[ -x {PYTHON} ] || { echo 'this node has no {PYTHON} (python of partition compute in site.toml)' >&2; exit 127; }
 bash legs.sh
 fabricproof_reached=yes
 #!/bin/bash

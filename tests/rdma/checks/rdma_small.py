@@ -28,7 +28,7 @@ class Small(FabricBenchmark):
     #: the stacks for which the check means something; all of them where empty
     stacks: ClassVar = []
 
-    def why_not(self):
+    def why_not(self, planner):
         """Tell where the stack is not the check's."""
         named = self.current_environ.name
         return "" if named in self.stacks or not self.stacks else f"not for {named}"

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -27,11 +28,11 @@ from reframe.core.builtins import (
     sanity_function,
     variable,
 )
-from reframe.core.exceptions import PerformanceError
+from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.schedulers import Job
 
 from fabricproof.core.measure import Verdict
-from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, LegPlace, StackIdentity
+from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY
 from fabricproof.core.records import append_records, record_file
 from fabricproof.core.units import first_few
 from fabricproof.job.job_end import REACHED_END, RECORD_END, SchedulerSays
@@ -51,18 +52,16 @@ from fabricproof.rfm.current import (
     current_site,
     fabric_choices,
     is_roce,
-    partition_of,
+    resolved,
     run_id,
     technology,
     took_part,
     why_no_site,
-    why_one_rail,
 )
-from fabricproof.rfm.ending import ask_nodes_once, settle
-from fabricproof.rfm.handover import bounds, complaints, handed_over
+from fabricproof.rfm.ending import settle
+from fabricproof.rfm.handover import bounds, complaints, handed_over, quantity_key
 from fabricproof.rfm.legs.compare import with_twins
-from fabricproof.rfm.legs.leg import LegPlanner, quantity_key, with_error_limits
-from fabricproof.rfm.legs.programs import choose_suite
+from fabricproof.rfm.legs.leg import LegPlanner, choose_suite
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.slurm_nodes import lost_nodes
 from fabricproof.rfm.staging import (
@@ -72,14 +71,12 @@ from fabricproof.rfm.staging import (
     in_container,
     launch_command,
     leg_limit_seconds,
+    python_on_node,
     with_baseline,
 )
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.environment import shell_word
 from fabricproof.stacks.launch import Layout, turned_command
-from fabricproof.stacks.stack import ResolvedStack, resolve
-
-ask_nodes_once()
 
 
 class FabricBenchmark(rfm.RunOnlyRegressionTest):
@@ -150,16 +147,19 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     relations: tuple[Relation, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     job_says = SchedulerSays()
+    job_nodes: Sequence[str] = ()
 
     @classmethod
     def loggable_attrs(cls) -> list[tuple[str, str | None]]:
-        """Return what ReFrame puts into each log line, less the deprecated name of ``env_vars``.
+        """Return what ReFrame puts into each log line, less what costs more than it tells.
 
-        Each read of that name walks the whole stack for a warning that nobody sees: two thirds of a
-        dry run's time (ReFrame 4.10.4, ``user_deprecation_warning``).
+        Each read of the deprecated name of ``env_vars`` walks the whole stack for a warning that
+        nobody sees, two thirds of a dry run's time; each read of ``job_nodelist`` starts
+        ``scontrol`` (ReFrame 4.10.4), beside the measurement of the next job.
         """
+        ours = {"variables": (), "job_nodelist": (("job_nodes", "job_nodelist"),)}
         found = type(rfm.RunOnlyRegressionTest).loggable_attrs(cls)
-        return [each for each in found if each[0] != "variables"]
+        return [one for each in found for one in ours.get(each[0], (each,))]
 
     # What a check may say differently.
 
@@ -171,20 +171,20 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """
         raise NotImplementedError(f"{type(self).__name__} plans nothing")
 
-    def why_not(self) -> str:
-        """Return why this fabric has nothing for the check; empty where it has."""
+    def why_not(self, planner: LegPlanner) -> str:  # noqa: ARG002
+        """Return why there is nothing to measure, whatever the stack has; empty where there is.
+
+        It may choose another :attr:`suite` or :attr:`program`.
+        """
         return ""
 
     def environs(self) -> list[str]:
         """Return the stacks with which the check runs, as ReFrame selects environments."""
         return [stack.name for stack in current_site().stacks]
 
-    def choose_suite(self) -> str:
-        """Return the suite that has the program; skip, with a reason, where there is none."""
-        suite, reason = choose_suite(self.resolved(), self.suite, self.program)
-        if suite is None:
-            self._skip(reason)
-        return str(suite)
+    def choose_suite(self, planner: LegPlanner) -> tuple[str | None, str]:
+        """Return the suite that has the program, or None and why none has it."""
+        return choose_suite(planner.stack, self.suite, self.program)
 
     def job_minutes(self, partition: PartitionSpec) -> int:
         """Return what the job may take."""
@@ -218,18 +218,17 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if not hasattr(self, "env_vars"):  # ReFrame's --setvar may have set it
             self.env_vars = {}
         self.run_id = run_id()
-        self.valid_systems = ["*"]
+        self.valid_systems = self.valid_prog_environs = ["*"]
+        self.tags = {*self.family_tags}
         if self.fabric == NO_SITE:
-            self.tags = {*self.family_tags, *TAGGED_TECHNOLOGIES}
-            self.valid_prog_environs = ["*"]
+            self.tags.update(TAGGED_TECHNOLOGIES)
             return
         self.valid_prog_environs = self.environs()
         if self.fabric.startswith("no-"):
-            self.tags = {*self.family_tags, self.fabric.removeprefix("no-")}
+            self.tags.add(self.fabric.removeprefix("no-"))
             return
         spec = current_site().fabric_spec(self.fabric)
-        roce = {"roce"} if is_roce(spec) else set()
-        self.tags = {*self.family_tags, technology(spec), *roce}
+        self.tags.update({technology(spec), *(["roce"] if is_roce(spec) else [])})
         self.valid_systems = [f"+fabric-{self.fabric}"]
 
     def depends_on(self, target: str, how: object = None, *args: object) -> None:
@@ -271,37 +270,13 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def plan_the_job(self) -> None:
         """Plan the legs, or skip with a reason; write what the job needs into its folder."""
-        if reason := self.why_not():
-            self._skip(reason)
-        self.suite = self.choose_suite()
-        stack = self.resolved()
-        partition = stack.partition
-        found = stack.identity(self.suite)
-        self.stack_digest = found.short
-        for name in ("mpi", "program", "compiler", "target"):
-            # A bar ends a column of the perflog.
-            setattr(self, f"stack_{name}", getattr(found, name).replace("|", "/"))
-        self.stack_version = f"{stack.family} {stack.version}"
-        if stack.kind == "spack":
-            self.modules = [shell_word(each) for each in stack.modules]
-            self.env_vars.update(stack.exported)
-        self.planner = LegPlanner(
-            site=current_site(),
-            partition=partition,
-            stack=stack,
-            fabric=self.fabric,
-            suite=self.suite,
-            program=self.program,
-            stack_digest=found.digest,
-            own_launcher=self.own_launcher,
-        )
-        refusal = self.planner.transport_refusal() if self.tells_the_path else None
-        plan = Plan(reason=refusal) if refusal else self.plan(self.planner)
+        plan = self._planned()
         if not plan.legs:
             self._skip(plan.reason)
+        partition = self.planner.partition
         self.num_tasks = plan.num_nodes * plan.ranks_per_node
         self.num_tasks_per_node = plan.ranks_per_node
-        told: dict[str, object] = {
+        facts: dict[str, object] = {
             "name": type(self).__name__,
             "hashcode": self.hashcode,
             "fabric": self.fabric,
@@ -312,31 +287,51 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         }
         if os.environ.get(PLANS_VARIABLE):
             names = [self.launched(leg, plan).name for leg in plan.legs if not leg.in_turn]
-            self._tell(JobEvent.PLANNED, **told, num_nodes=plan.num_nodes, legs=names)
+            self._tell(JobEvent.PLANNED, **facts, num_nodes=plan.num_nodes, legs=names)
             self._skip("planned, and nothing more was asked for")
         self.write_legs(plan)
         self.time_limit = f"{self.job_minutes(partition)}m"
         self.max_pending_time = f"{partition.queue_minutes}m"
-        if RECORD_END not in self.current_partition.prepare_cmds:
-            self.prerun_cmds = [RECORD_END]
+        has_it = RECORD_END in self.current_partition.prepare_cmds
+        self.prerun_cmds = [*([] if has_it else [RECORD_END]), python_on_node(partition)]
         self.postrun_cmds = [REACHED_END]
-        self._tell(JobEvent.PLANNED, **told)
+        self._tell(JobEvent.PLANNED, **facts)
 
-    def resolved(self) -> ResolvedStack:
-        """Return the stack on the partition, as it stands now."""
-        return resolve(
-            current_site(),
-            partition_of(self.current_partition, self.job.cli_options),
-            current_site().stack(self.current_environ.name),
-            assumed=self.is_dry_run(),
+    def _planned(self) -> Plan:
+        """Return what the check plans for its stack, and note what that stack is."""
+        stack = resolved(self)
+        planner = LegPlanner(
+            site=current_site(),
+            partition=stack.partition,
+            stack=stack,
+            fabric=self.fabric,
+            suite=self.suite,
+            program=self.program,
+            own_launcher=self.own_launcher,
+            dry_run=self.is_dry_run(),
         )
-
-    def identities(self) -> Mapping[str, StackIdentity]:
-        """Return what the stack is now, for every suite of the legs and relations."""
-        stack = self.resolved()
-        suites = {self.suite, *(leg.suite for leg in self.legs)}
-        suites |= {relation.suite for relation in self.relations}
-        return {suite: stack.identity(suite) for suite in sorted(suites)}
+        reason, suite = self.why_not(planner), None
+        if not reason:
+            suite, reason = self.choose_suite(planner)
+        if suite is None:
+            return Plan(reason=reason)
+        self.suite = suite
+        identity = stack.identity(suite)
+        self.stack_digest = identity.short
+        for name in ("mpi", "program", "compiler", "target"):
+            # A bar ends a column of the perflog.
+            setattr(self, f"stack_{name}", getattr(identity, name).replace("|", "/"))
+        self.stack_version = f"{stack.family} {stack.version}"
+        if stack.kind == "spack":
+            self.modules = [shell_word(each) for each in stack.modules]
+            self.env_vars.update(stack.exported)
+        self.planner = replace(
+            planner, suite=suite, program=self.program, stack_digest=identity.digest
+        )
+        refusal = self.planner.transport_refusal() if self.tells_the_path else None
+        plan = Plan(reason=refusal) if refusal else self.plan(self.planner)
+        self.planner = replace(self.planner, own_launcher=self.own_launcher)
+        return plan
 
     def _tell(self, event: JobEvent, **facts: object) -> None:
         """Tell whoever shows how far the run is what became of this job."""
@@ -349,24 +344,18 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
     def write_legs(self, plan: Plan) -> None:
         """Write the plan, and lay what the job may start beside it."""
-        folder, stack = Path(self.stagedir), self.planner.stack
+        folder, spec, stack = Path(self.stagedir), self.planner.spec, self.planner.stack.spec
         # With --dont-restage an old attempt lies here still, and might clear a new one.
         shutil.rmtree(folder / "legs", ignore_errors=True)
         (folder / JOB_END_FILE).unlink(missing_ok=True)
-        launched = (self.launched(in_container(leg, stack.spec), plan) for leg in plan.legs)
-        self.legs = with_error_limits(launched, self.planner.spec)
+        legs = [self.launched(in_container(leg, stack), plan) for leg in plan.legs]
+        if spec.errors is not None:
+            limits, origin = spec.error_limits, spec.errors.origin
+            legs = [replace(e, error_limits=limits, error_limits_origin=origin) for e in legs]
         self.relations = plan.relations
-        self.builds = self.identities()
-        place = LegPlace(
-            partition=self.current_partition.name,
-            fabric=self.fabric,
-            stack=self.current_environ.name,
-            check=type(self).__name__,
-            **dict.fromkeys(("build", "suite", "program", "tool_version", "leg"), ""),
-            **dict.fromkeys(("rails", "nodes", "settings"), ""),
-        )
-        builds = {suite: each.short for suite, each in self.builds.items()}
-        self.legs = with_baseline(self.legs, folder, current_site(), place, builds)
+        suites = {self.suite, *(leg.suite for leg in legs), *(r.suite for r in self.relations)}
+        self.builds = {suite: resolved(self).identity(suite) for suite in sorted(suites)}
+        self.legs = with_baseline(legs, folder, self.planner, type(self).__name__, self.builds)
         write_plan(folder, self.legs, self.relations)
         copy_scripts(folder)
         self.keep_files = list(KEPT_FILES)
@@ -403,8 +392,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         folder, site, partition = Path(self.stagedir), current_site(), self.planner.partition
         end, doubt, self.job_says = settle(self.job, folder, partition.scheduler)
         state, spec = self.job_says.state or "None", self.planner.spec
+        self.job_nodes = self.job_says.nodes
         perflogs = perflog_root() / site.name
-        lost = lost_nodes(self.job_says.nodes) if "NODE_FAIL" in state else ()
+        lost = lost_nodes(self.job_nodes) if "NODE_FAIL" in state else ()
         job = {
             **({"lost_nodes": list(lost)} if lost else {}),
             "run_id": self.run_id,
@@ -422,14 +412,12 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             "completed": self.job.completion_time,
             "job_end": None if end is None else asdict(end),
         }
-        now = self.identities()
-        builds = {
-            suite: {
-                IDENTITY_KEY: before.record(),
-                **({} if now[suite] == before else {AFTERWARDS_KEY: now[suite].record()}),
-            }
-            for suite, before in self.builds.items()
-        }
+        builds: dict[str, dict[str, Any]] = {}
+        for suite, before in self.builds.items():
+            now = resolved(self).identity(suite)
+            builds[suite] = {IDENTITY_KEY: before.record()}
+            if now != before:
+                builds[suite][AFTERWARDS_KEY] = now.record()
         facts = JobFacts(
             spec=spec,
             identity=job,
@@ -459,12 +447,15 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     @deferrable
     def every_leg_left_a_table(self) -> bool:
         """Fail where a leg left no readable table: nothing was measured there."""
-        for outcome in self.outcomes:
-            for each in outcome.report.quantities:
-                if each.verdict is Verdict.MISSING:
-                    message = f"MISSING {outcome.leg.name} {each.name}: {each.reason}"
-                    sn.evaluate(sn.assert_true(False, msg=message))
-        return bool(sn.evaluate(sn.assert_true(self.outcomes, msg="MISSING: no leg was judged")))
+        missing = [
+            f"MISSING {outcome.leg.name} {each.name}: {each.reason}"
+            for outcome in self.outcomes
+            for each in outcome.report.quantities
+            if each.verdict is Verdict.MISSING
+        ]
+        if missing or not self.outcomes:
+            raise SanityError(next(iter(missing), "MISSING: no leg was judged"))
+        return True
 
     @run_before("performance")
     def hand_quantities_to_reframe(self) -> None:
@@ -500,9 +491,9 @@ class PairBenchmark(FabricBenchmark):
     #: its program sends one way: each rail is measured the other way as well
     one_way = variable(bool, value=False)
 
-    def why_not(self) -> str:
+    def why_not(self, planner: LegPlanner) -> str:
         """Tell where several rails are asked for and there is one."""
-        return why_one_rail(self.fabric) if self.net_paths == "all" else ""
+        return planner.why_one_rail() if self.net_paths == "all" else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg for each path; like rails are held against each other."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from reframe.core.meta import make_test
 
@@ -11,36 +10,18 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.history.plan import LEVELS
 from fabricproof.rfm.checks.base import FabricBenchmark
 
-
-class AddCheck(Protocol):
-    """Defines one check of a family and registers it with ReFrame."""
-
-    def __call__(
-        self, name: str, program: str, level: str, what: str, **values: object
-    ) -> type[FabricBenchmark]:
-        """Add a check.
-
-        Args:
-            name: of the class; records, required checks and ``-n`` know the check by it.
-            program: of the family's suite, as :attr:`FabricBenchmark.program`.
-            level: the first of :data:`LEVELS` that runs it.
-            what: what it measures, in a sentence; the docstring of the class.
-            values: of other variables of the base class: ``one_way=True``.
-
-        Raises:
-            ConfigError: there is no such level.
-        """
-
-
 Check = type[FabricBenchmark]
 
 
 def family(
     register: Callable[[Check], Check], module: str, base: Check, *tags: str, suite: str
-) -> AddCheck:
+) -> Callable[..., Check]:
     """Return what adds the checks of one suite that are ``base`` with another program.
 
-    Each is the class that ``@rfm.simple_test`` over a ``class`` statement would make.
+    ``add(name, program, level, what, **values)`` adds the class that ``@rfm.simple_test`` over a
+    ``class`` statement would make: ``name``, by which records and ``-n`` know the check; the first
+    of :data:`LEVELS` that runs it; what it measures, in a sentence; values of other variables of
+    the base class (``one_way=True``).
 
     Args:
         register: ``rfm.simple_test``.  The file itself has to import reframe: ReFrame passes over

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from reframe.core.builtins import variable
@@ -14,7 +13,7 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec
 from fabricproof.site.roll import stack_of_looks
 
@@ -31,16 +30,15 @@ class OnceBenchmark(FabricBenchmark):
         chosen = [each for each in site.partitions if self.fabric in each.fabrics]
         return sorted({stack_of_looks(site, each) for each in chosen or site.partitions})
 
-    def why_not(self) -> str:
+    def why_not(self, planner: LegPlanner) -> str:
         """Tell where there is no link, or where another stack looks."""
-        site = current_site()
-        partition = site.partition(self.current_partition.name)
-        if site.fabric_spec(self.fabric).link is None or partition.same_node:
+        partition = planner.partition
+        if planner.spec.link is None or partition.same_node:
             return f"{self.fabric} has no link: nothing to look at"
-        looker = stack_of_looks(site, partition)
-        if self.current_environ.name != looker:
-            return f"the links of {partition.name} are looked at once, with stack {looker}"
-        return ""
+        looker = stack_of_looks(planner.site, partition)
+        if planner.stack.name == looker:
+            return ""
+        return f"the links of {partition.name} are looked at once, with stack {looker}"
 
 
 class PreflightBenchmark(OnceBenchmark):
@@ -50,18 +48,17 @@ class PreflightBenchmark(OnceBenchmark):
     """
 
     suite = SUITE
-
-    tells_the_path = False
     program = PROGRAM
+    tells_the_path = False
 
-    def choose_suite(self) -> str:
+    def choose_suite(self, planner: LegPlanner) -> tuple[str, str]:  # noqa: ARG002
         """Need no program of the stack's."""
-        return SUITE
+        return SUITE, ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg that does nothing on every node, so that each says that it took part."""
-        look = idle_leg(planner, "look", SUITE, PROGRAM)
-        return Plan(legs=(replace(look, num_nodes=planner.partition.num_nodes),))
+        look = planner.idle_leg("look", SUITE, PROGRAM, planner.partition.num_nodes)
+        return Plan(legs=(look,))
 
     def looks(self, partition: PartitionSpec) -> bool:  # noqa: ARG002
         """Tell that the nodes are asked, whatever other jobs do: that is what is judged."""
@@ -69,8 +66,7 @@ class PreflightBenchmark(OnceBenchmark):
 
     def rows(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Judge what the nodes left of themselves; one outcome for each rail."""
-        due = [*self.job_says.nodes]
-        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs, due)
-        spec = current_site().fabric_spec(self.fabric)
-        rails = [rail.interface for rail in spec.rails]
+        folder, spec = Path(self.stagedir) / INVENTORY_FOLDER, self.planner.spec
+        looks = read_looks(folder, of_legs, [*self.job_says.nodes])
+        rails = self.planner.rails
         return rows_of_links(rails, judge_looks(spec, looks), looks, self.legs[0].num_nodes)

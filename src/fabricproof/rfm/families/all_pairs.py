@@ -6,9 +6,10 @@ import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 
 from reframe.core.builtins import run_after, variable
 
@@ -58,9 +59,9 @@ from fabricproof.pairs.check.rows import PROGRAM, SUITE, lost_row, refused_row, 
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.preflight import OnceBenchmark
 from fabricproof.rfm.current import asked_nodes, current_site
-from fabricproof.rfm.legs.leg import LegPlanner, idle_leg
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.staging import active, launch_command
-from fabricproof.site import PartitionSpec, Site
+from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout, turned_command
 
 #: launches beside the planned ones that a job has time for: suspects, second looks
@@ -79,134 +80,71 @@ class Extent(StrEnum):
     ADMISSION = "nodes with partners"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedCampaign:
-    """A campaign with the legs of its job."""
-
-    campaign: Campaign | None = None
-    plan: Plan
-    minutes: int = 0
-    refused: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-
-
-def plan_campaign(
-    planner: LegPlanner, extent: Extent, *, dry_run: bool, admitted: Sequence[str] = ()
-) -> PlannedCampaign:
-    """Return the campaign over all usable nodes of the planner's partition, over every path.
-
-    ``dry_run``: nothing will run, so that a Slurm that does not answer costs only the nodes' names.
-    ``admitted``: nodes that are measured with all others.
-
-    Raises:
-        UnavailableError: Slurm does not answer, or fewer than two nodes can be had now.
-    """
-    partition = planner.partition
-    if partition.same_node or not partition.uses_slurm:
-        reason = f"all pairs are of nodes that Slurm gives, and {partition.name} has none"
-        return PlannedCampaign(plan=Plan(reason=reason))
-    if partition.no_pairs:
-        return PlannedCampaign(plan=Plan(reason=f"left out by the site: {partition.no_pairs}"))
-    paths = _paths(planner)
-    net_paths = tuple(rails for rails, why in paths.items() if not why)
-    if not net_paths:
-        return PlannedCampaign(plan=Plan(reason=next(iter(paths.values()))))
-    standing = _standing(planner.site, partition, dry_run=dry_run)
-    campaign = _campaign(planner, extent, net_paths, standing, admitted)
-    if len(campaign.nodes) < 2:
-        return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
-    planned = with_legs(planner, campaign, campaign.nodes)
-    return replace(planned, refused={rails: why for rails, why in paths.items() if why})
-
-
-def with_legs(
-    planner: LegPlanner, campaign: Campaign, nodes: tuple[str, ...], *, confirms: bool = True
-) -> PlannedCampaign:
-    """Return a campaign with the legs of a job on ``nodes``, and with what that may take."""
-    seconds = 2 * seconds_of_all(planner.site, campaign) + _START_SECONDS * len(campaign.net_paths)
-    longest = max(seconds_over_paths(planner.site, campaign))
-    seconds += _MORE_LAUNCHES * (longest + _START_SECONDS)
-    there = replace(idle_leg(planner, "there", SUITE, PROGRAM), num_nodes=len(nodes), nodes=nodes)
-    looks = _looks(planner, campaign) if confirms else ()
-    return PlannedCampaign(
-        campaign=campaign,
-        plan=Plan(legs=(there, *looks)),
-        minutes=max(planner.partition.job_minutes, math.ceil(seconds / 60)),
-    )
-
-
-def _why_no_pair(campaign: Campaign) -> str:
-    """Return why a campaign has no two nodes, as a reason to skip it.
-
-    Raises:
-        UnavailableError: it would have, were all nodes to be had: what is due is missing then.
-    """
-    had = f"{counted(len(campaign.nodes), 'node')} of {campaign.partition} can be had"
-    if campaign.out:
-        out = "; ".join(f"{node} is {state}" for node, state in campaign.out.items())
-        raise UnavailableError(
-            f"no pair of nodes can be measured: {had}", expected="two nodes", got=out
-        )
-    return f"no pair can be made: {had}"
-
-
-def _paths(planner: LegPlanner) -> dict[tuple[str, ...], str]:
-    """Return each rail by itself, then all of them, each with why the stack cannot take it."""
-    single = [(rail,) for rail in planner.rails]
-    wide = [planner.rails] if len(planner.rails) > 1 else []
-    return {rails: planner.refusal(rails) or "" for rails in (*single, *wide)}
-
-
-def _standing(site: Site, partition: PartitionSpec, *, dry_run: bool) -> Standing:
+def standing_nodes(planner: LegPlanner) -> Standing:
     """Return which nodes are measured: all that are free, or that jobs of this user have.
 
     What other users have may take days: it is named, and not waited for.
+
+    Raises:
+        UnavailableError: Slurm does not answer, and this is no dry run.
     """
+    site, partition, only = planner.site, planner.partition, asked_nodes()
     try:
         found = ask_standing(partition, os.environ)
         others = ask_others(os.environ)
     except FabricproofError:
-        if not dry_run:
+        if not planner.dry_run:
             raise
         named = tuple(f"node{number}" for number in range(1, partition.num_nodes + 1))
         return Standing(free=named, busy=(), out={})
-    only = asked_nodes()
-    mine = [node for node in found.busy if node not in others]
-    away = {
-        node: f"busy with another user's job (later: {admit_command(site, partition, node)})"
-        for node in found.busy
-        if node in others
-    }
-    free, out = (*found.free, *mine), {**found.out, **away}
+    free, out = [*found.free], dict(found.out)
+    for node in found.busy:
+        if node in others:
+            later = admit_command(site, partition, node)
+            out[node] = f"busy with another user's job (later: {later})"
+        else:
+            free.append(node)
     if only:
-        free = tuple(node for node in free if node in only)
+        free = [node for node in free if node in only]
         unknown = f"no node of partition {partition.name}"
         out = {node: out.get(node, unknown) for node in only if node not in free}
-    return Standing(free=free, busy=(), out=out)
+    return Standing(free=tuple(free), busy=(), out=out)
 
 
-def _campaign(
+def plan_rounds(
     planner: LegPlanner,
     extent: Extent,
     net_paths: tuple[tuple[str, ...], ...],
-    standing: Standing,
-    admitted: Sequence[str],
+    admitted: Sequence[str] = (),
 ) -> Campaign:
-    partition = planner.partition
+    """Return the campaign over all usable nodes of the planner's partition, over every path.
+
+    ``admitted``: nodes that are measured with all others.
+
+    Raises:
+        UnavailableError: Slurm does not answer, or fewer than two nodes can be had now and there
+            would be more, were all to be had: what is due is missing then.
+    """
+    site, partition = planner.site, planner.partition
     name = f"{planner.stack.name}-{planner.fabric}"
     blank = replace(
-        blank_campaign(planner.site, partition, planner.fabric, planner.stack.name, name=name),
+        blank_campaign(site, partition, planner.fabric, planner.stack.name, name=name),
         net_paths=net_paths,
         seconds=partition.leg_seconds / PART_OF_LEG,
         is_full=extent in {Extent.FULL, Extent.ADMISSION},
     )
-    blank = with_nodes(blank, standing, left_out_by_site(partition))
+    blank = with_nodes(blank, standing_nodes(planner), left_out_by_site(partition))
     blank = replace(blank, leaf_of=ask_leaves(blank.nodes, os.environ))
     if len(blank.nodes) < 2:
+        if blank.out:
+            had = f"{counted(len(blank.nodes), 'node')} of {partition.name} can be had"
+            out = "; ".join(f"{node} is {state}" for node, state in blank.out.items())
+            problem = f"no pair of nodes can be measured: {had}"
+            raise UnavailableError(problem, expected="two nodes", got=out)
         return blank
     if extent is Extent.ADMISSION:
-        return plan_admission(planner.site, blank, admitted)
-    first = 1 if extent is Extent.ROUND else FIRST_ROUNDS
-    return with_rounds(planner.site, blank, first_rounds=first)
+        return plan_admission(site, blank, admitted)
+    return with_rounds(site, blank, first_rounds=1 if extent is Extent.ROUND else FIRST_ROUNDS)
 
 
 def _looks(planner: LegPlanner, campaign: Campaign) -> tuple[Leg, ...]:
@@ -237,19 +175,51 @@ class AllPairsBenchmark(OnceBenchmark):
 
     extent: Extent = Extent.ROUND
     to_admit: tuple[str, ...] = ()
-    planned: PlannedCampaign | None = None
+    campaign: Campaign
+    minutes: int = 0
+    refused: Mapping[tuple[str, ...], str] = MappingProxyType({})
     came_to: CampaignOutcome | None = None
+
+    def why_not(self, planner: LegPlanner) -> str:
+        """Tell where Slurm gives no nodes, and where the site leaves pairs out."""
+        partition = planner.partition
+        if reason := super().why_not(planner):
+            return reason
+        if not partition.uses_slurm:
+            return f"all pairs are of nodes that Slurm gives, and {partition.name} has none"
+        return f"left out by the site: {partition.no_pairs}" if partition.no_pairs else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg on all nodes, and those that look at what is red."""
-        self.planned = plan_campaign(
-            planner, self.extent, dry_run=self.is_dry_run(), admitted=self.to_admit
-        )
-        return self.planned.plan
+        partition = planner.partition
+        paths = [*((rail,) for rail in planner.rails), planner.rails]
+        refusals = {rails: planner.refusal(rails) or "" for rails in dict.fromkeys(paths)}
+        net_paths = tuple(rails for rails, why in refusals.items() if not why)
+        if not net_paths:
+            return Plan(reason=next(iter(refusals.values())))
+        campaign = plan_rounds(planner, self.extent, net_paths, self.to_admit)
+        if len(campaign.nodes) < 2:
+            had = f"{counted(len(campaign.nodes), 'node')} of {partition.name} can be had"
+            return Plan(reason=f"no pair can be made: {had}")
+        self.refused = {rails: why for rails, why in refusals.items() if why}
+        return self.with_legs(planner, campaign, campaign.nodes)
+
+    def with_legs(
+        self, planner: LegPlanner, campaign: Campaign, nodes: tuple[str, ...], *, looks: bool = True
+    ) -> Plan:
+        """Return the legs of a campaign's job on ``nodes``; note what the job may take."""
+        seconds = 2 * seconds_of_all(planner.site, campaign)
+        longest = max(seconds_over_paths(planner.site, campaign))
+        seconds += len(campaign.net_paths) * _START_SECONDS
+        seconds += _MORE_LAUNCHES * (longest + _START_SECONDS)
+        self.campaign, self.minutes = campaign, math.ceil(seconds / 60)
+        there = planner.idle_leg("there", SUITE, PROGRAM, len(nodes))
+        there = replace(there, nodes=nodes)
+        return Plan(legs=(there, *(_looks(planner, campaign) if looks else ())))
 
     def job_minutes(self, partition: PartitionSpec) -> int:
         """Return what all rounds may take."""
-        return self.planned.minutes if self.planned else partition.job_minutes
+        return max(partition.job_minutes, self.minutes)
 
     def write_legs(self, plan: Plan) -> None:
         """Write the campaign beside the plan."""
@@ -260,9 +230,7 @@ class AllPairsBenchmark(OnceBenchmark):
         """Write the campaign into ``folder``, which is kept."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        assert self.planned is not None
-        assert self.planned.campaign is not None, "there are no legs without one"
-        save(folder, replace(self.planned.campaign, id=str(folder)))
+        save(folder, replace(self.campaign, id=str(folder)))
         self.keep_files = [*self.keep_files, FOLDER]
 
     def launched(self, leg: Leg, plan: Plan) -> Leg:
@@ -276,17 +244,15 @@ class AllPairsBenchmark(OnceBenchmark):
     def rows(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Return a row for each path of the campaign, and the looks at what was red."""
         looked = [each for each in of_legs if each.leg.in_turn]
-        assert self.planned is not None
-        assert self.planned.campaign is not None, "a job without a campaign was skipped"
         try:
             self.came_to, looks = judged(current_site(), Path(self.stagedir), looked)
         except FabricproofError as error:
-            rows: Sequence[Outcome] = [lost_row(self.planned.campaign, str(error))]
+            rows: Sequence[Outcome] = [lost_row(self.campaign, str(error))]
         else:
             said = last_words(Path(self.stagedir) / SECOND_LOOK_ERRORS)
             rows = (*rows_of(self.came_to, looks, said), *seen_again(looked, looks))
             rows = (*rows, *self.more_rows(self.came_to, of_legs))
-        refused = [refused_row(rails, why) for rails, why in self.planned.refused.items()]
+        refused = [refused_row(rails, why) for rails, why in self.refused.items()]
         return (*rows, *refused)
 
     def more_rows(self, came_to: CampaignOutcome, of_legs: Sequence[Outcome]) -> Sequence[Outcome]:  # noqa: ARG002
@@ -320,7 +286,7 @@ class CampaignBenchmark(AllPairsBenchmark):
         """Return all stacks: the campaign has one of them, and ``-p`` names it."""
         return FabricBenchmark.environs(self)
 
-    def why_not(self) -> str:
+    def why_not(self, planner: LegPlanner) -> str:  # noqa: ARG002
         """Tell that its fabric is measured: ``-n`` names it."""
         return ""
 
@@ -332,8 +298,7 @@ class CampaignBenchmark(AllPairsBenchmark):
         rounds = (replace(each, net_paths=(at,)) for at, own in left.items() for each in own)
         due = replace(campaign, rounds=tuple(rounds))
         nodes = tuple(node for node in campaign.nodes if node in asked_nodes())
-        self.planned = with_legs(planner, due, nodes, confirms=self.confirms)
-        return self.planned.plan
+        return self.with_legs(planner, due, nodes, looks=self.confirms)
 
     def lay_campaign(self, folder: Path) -> None:
         """Link the campaign, which stays where it is, below the job's folder."""

@@ -20,16 +20,13 @@ from fabricproof.job.collective_commands import (
 )
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.nodes.topology import contiguous, spread
-from fabricproof.physics import bound
 from fabricproof.physics.collective import RankLayout
 from fabricproof.physics.collective_models import Channel
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.families.places import choose_nodes
 from fabricproof.rfm.families.rails import expected_gain
 from fabricproof.rfm.legs.compare import MakeLeg, compare
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import find_program
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
 from fabricproof.stacks.stack import printed_name
@@ -58,52 +55,14 @@ def any_pair(planner: LegPlanner) -> tuple[LegPlanner | None, str]:
     return (found, reason) if found is not None else planner.of("imb", "PingPong")
 
 
-class CollectiveBenchmark(FabricBenchmark):
-    """One collective on every layout of the partition, over one path."""
-
-    #: ``first``: the first rail; ``all``: all rails together
-    net_paths = variable(str, value="first")
-    #: its name in version 1
-    roads = variable(alias=net_paths)
-
-    def why_not(self) -> str:
-        """Tell where several rails are asked for and there is one."""
-        return why_one_rail(self.fabric) if self.net_paths == "all" else ""
-
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return the point-to-point leg, and one leg of the collective for each layout."""
-        return plan_collective(
-            planner, planner.rails if self.net_paths == "all" else planner.rails[:1]
-        )
-
-
-def plan_collective(planner: LegPlanner, rails: tuple[str, ...]) -> Plan:
-    """Return the legs of one collective over ``rails``, or the reason for none."""
-    layouts = layouts_of(planner.partition)
-    if planner.partition.same_node or not layouts:
-        return Plan(
-            reason=f"partition {planner.partition.name} has one node for it: no fabric between"
-        )
-    refusal = planner.refusal(rails) if len(rails) > 1 else None
-    pair, reason = channel_planner(planner)
-    if refusal is not None or pair is None:
-        return Plan(reason=refusal or reason)
-    legs = (collective_leg(planner, pair, rails, layout) for layout in layouts)
-    return Plan(legs=(pair.leg(rails, variant="pair"), *legs))
-
-
-def node_counts(most: int) -> tuple[int, ...]:
-    """Return the numbers of nodes to try: the powers of two from 2, and all."""
-    powers = [2**step for step in range(1, most.bit_length()) if 2**step <= most]
-    return tuple(sorted({*powers, most})) if most > 1 else ()
-
-
 def layouts_of(partition: PartitionSpec) -> tuple[Layout, ...]:
-    """Return the layouts that a collective is measured on, small ones first."""
+    """Return the layouts of a collective, small ones first: nodes double from 2 up to all."""
+    most = partition.num_nodes
+    counts = {*(1 << step for step in range(1, most.bit_length())), most} - {1}
     return tuple(
         Layout(num_nodes=nodes, ranks_per_node=ranks)
         for ranks in partition.ranks_per_node
-        for nodes in node_counts(partition.num_nodes)
+        for nodes in sorted(counts)
     )
 
 
@@ -120,6 +79,30 @@ def channel_planner(planner: LegPlanner) -> tuple[LegPlanner | None, str]:
     return found, f"nothing says what a message costs here: {reason}" if found is None else ""
 
 
+class CollectiveBenchmark(FabricBenchmark):
+    """One collective on every layout of the partition, over one path."""
+
+    #: ``first``: the first rail; ``all``: all rails together
+    net_paths = variable(str, value="first")
+
+    def why_not(self, planner: LegPlanner) -> str:
+        """Tell where several rails are asked for and there is one."""
+        return planner.why_one_rail() if self.net_paths == "all" else ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the point-to-point leg, and one leg of the collective for each layout."""
+        rails = planner.rails if self.net_paths == "all" else planner.rails[:1]
+        reason = planner.why_not_between_nodes()
+        if not reason and len(rails) > 1:
+            reason = planner.refusal(rails) or ""
+        pair, no_pair = channel_planner(planner)
+        if reason or pair is None:
+            return Plan(reason=reason or no_pair)
+        layouts = layouts_of(planner.partition)
+        legs = (collective_leg(planner, pair, rails, layout) for layout in layouts)
+        return Plan(legs=(pair.leg(rails, variant="pair"), *legs))
+
+
 def collective_leg(
     planner: LegPlanner,
     pair: LegPlanner,
@@ -134,34 +117,29 @@ def collective_leg(
     The leg of ``pair`` over the same rails, variant ``pair``, must be in the plan; ``variant``
     tells it from another leg of the same path and layout: an algorithm.
     """
-    found = find_program(planner.stack, planner.suite, planner.program)
-    assert found.argv is not None, "choose_suite found it before"
     shape = f"{layout.num_nodes}x{layout.ranks_per_node}"
-    shape = f"{shape}.{variant}" if variant else shape
     program, fabric = printed_name(planner.program), pair.physics(rails)
     stated = pair.references(rails).get("latency")
     alpha_us = stated.value if stated else 0.0
-    # What a message may cost, to size the effort by: the site's word, else physics.
-    channel = Channel(alpha_us=10.0, beta_us_per_byte=0.001)
-    if fabric is not None:
-        channel = Channel(
-            alpha_us=alpha_us or pair.latency_guess_us(fabric),
-            beta_us_per_byte=1 / bound(fabric).low_mb_s,
-        )
     job = make_collective_job(
         planner.suite,
         program,
-        found.argv,
+        planner.argv,
         RankLayout(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node),
         max_size=parse_size(planner.partition.collective_max_size),
-        channel=channel,
+        # What a message may cost, to size the effort by: the site's word, else physics.
+        channel=Channel(
+            alpha_us=(fabric and alpha_us) or pair.latency_guess_us(fabric),
+            beta_us_per_byte=1 / pair.rate_mb_s(fabric) if fabric else 0.001,
+        ),
         seconds=LAYOUT_SHARE * planner.partition.leg_seconds,
     )
     ends = dict.fromkeys((job.sizes[0], job.sizes[-1])) if job.sizes else ()
     # mpi4py's barrier prints a row of 0 bytes.
     barrier = (0,) if planner.suite == "osu-mpi4py" else ()
+    named = f"{shape}.{variant}" if variant else shape
     return replace(
-        pair.leg(rails, variant=shape, layout=layout, environment=environment),
+        pair.leg(rails, variant=named, layout=layout, environment=environment),
         suite=planner.suite,
         program=program,
         commands=job.commands,
@@ -169,15 +147,8 @@ def collective_leg(
         spread=len(rails) > 1 and bool(job.sizes),
         traffic=job.traffic,
         required=tuple(at_size("latency", size) for size in ends) or ("latency",),
-        references=planner.site.references_for(
-            fabric=planner.fabric,
-            suite=planner.suite,
-            program=program,
-            stack=planner.stack.name,
-            num_rails=len(rails),
-            stack_digest=planner.stack_digest,
-            num_nodes=layout.num_nodes,
-            ranks_per_node=layout.ranks_per_node,
+        references=replace(planner, hops=None).references(
+            rails, num_nodes=layout.num_nodes, ranks_per_node=layout.ranks_per_node
         ),
         channel_leg=f"{'+'.join(rails)}.pair",
         stated_alpha_us=alpha_us,
@@ -197,47 +168,42 @@ class RingBenchmark(FabricBenchmark):
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg over the first rail and, where the stack can, one over all."""
-        return ring_plan(planner, self.ranks(planner))
-
-    def ranks(self, planner: LegPlanner) -> int:
-        """Return how many ranks run on a node."""
-        return (max if self.packed else min)(planner.partition.ranks_per_node)
-
-
-def ring_plan(planner: LegPlanner, ranks: int) -> Plan:
-    """Return the rings of all nodes over the first rail and, where the stack can, over all."""
-    nodes, (pair, reason) = planner.partition.num_nodes, any_pair(planner)
-    if nodes < 2:
-        reason = f"num_nodes of partition {planner.partition.name} is below 2"
-    if nodes < 2 or pair is None:
-        return Plan(reason=reason)
-    layout = Layout(num_nodes=nodes, ranks_per_node=ranks)
-    one = _ring(planner, pair, planner.rails[:1], layout)
-    if len(planner.rails) < 2 or planner.refusal(planner.rails) is not None:
-        return Plan(legs=(one(()),))
-    # Over all rails a ring may lose what a ring may lose by itself: the same two steps, timed at
-    # once on twice the links.  Stricter, a pair of rings that both pass would be red together (0.83
-    # of two rails over 0.95 of one is 1.75).  One rail at half its rate leaves 1.5 and is red.
-    gain = expected_gain(planner)[0]
-    return compare(
-        f"{'+'.join(planner.rails)}.{nodes}x{ranks}.over_one_rail",
-        over=[_ring(planner, pair, planner.rails, layout)],
-        under=[one],
-        reference=at_least(gain, unit="x", tolerance=RING_TOLERANCE, origin="the rails' rates"),
-        quantity=RINGS[1],
-        sizes=None,
-        hint="see the legs of the rails alone (OsuMultiRailBandwidth)",
-    )
+        ranks = (max if self.packed else min)(planner.partition.ranks_per_node)
+        nodes, (pair, reason) = planner.partition.num_nodes, any_pair(planner)
+        if nodes < 2:
+            reason = f"num_nodes of partition {planner.partition.name} is below 2"
+        if nodes < 2 or pair is None:
+            return Plan(reason=reason)
+        layout = Layout(num_nodes=nodes, ranks_per_node=ranks)
+        one = _ring(planner, pair, planner.rails[:1], layout)
+        if len(planner.rails) < 2 or planner.refusal(planner.rails) is not None:
+            return Plan(legs=(one(()),))
+        # Over all rails a ring may lose what a ring may lose by itself: the same two steps, timed
+        # at once on twice the links.  Stricter, a pair of rings that both pass would be red
+        # together (0.83 of two rails over 0.95 of one is 1.75).  One rail at half its rate leaves
+        # 1.5 and is red.
+        gain, origin = expected_gain(planner)[0], "the rails' rates"
+        return compare(
+            f"{'+'.join(planner.rails)}.{nodes}x{ranks}.over_one_rail",
+            over=[_ring(planner, pair, planner.rails, layout)],
+            under=[one],
+            reference=at_least(gain, unit="x", tolerance=RING_TOLERANCE, origin=origin),
+            quantity=RINGS[1],
+            sizes=None,
+            hint="see the legs of the rails alone (OsuMultiRailBandwidth)",
+        )
 
 
-class RingPlacement(RingBenchmark):
+class RingPlacement(FabricBenchmark):
     """The rings of hpcc on nodes close together, and on as many that are spread."""
+
+    suite = HPCC_SUITE
+    program = HPCC_PROGRAM
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg for each placement and what the spread one is to the other."""
         count = max(LEAST_NODES, planner.partition.num_nodes // 2)
         placed = choose_nodes(
-            self,
             planner,
             lambda topology, nodes: (
                 contiguous(topology, nodes, count),
@@ -246,58 +212,47 @@ class RingPlacement(RingBenchmark):
             lambda both: len(both[0]) >= LEAST_NODES and set(both[0]) != set(both[1]),
             f"no {count} are nearer than others",
         )
-        if isinstance(placed, str):
-            return Plan(reason=placed)
-        return placed_plan(planner, *placed, self.ranks(planner))
+        return Plan(reason=placed) if isinstance(placed, str) else self.of_nodes(planner, *placed)
 
+    @staticmethod
+    def of_nodes(planner: LegPlanner, near: tuple[str, ...], far: tuple[str, ...]) -> Plan:
+        """Return the rings of ``near`` nodes, of as many that are ``far``, and how they compare."""
+        pair, reason = any_pair(planner)
+        if pair is None:
+            return Plan(reason=reason)
+        rails, ranks = planner.rails[:1], min(planner.partition.ranks_per_node)
 
-def placed_plan(
-    planner: LegPlanner, near: tuple[str, ...], far: tuple[str, ...], ranks: int
-) -> Plan:
-    """Return the rings of ``near`` nodes, of as many that are ``far``, and how these compare."""
-    pair, reason = any_pair(planner)
-    if pair is None:
-        return Plan(reason=reason)
-    rails = planner.rails[:1]
+        def on(nodes: tuple[str, ...], name: str) -> MakeLeg:
+            layout = Layout(num_nodes=len(nodes), ranks_per_node=ranks, nodes=nodes)
+            return _ring(planner, pair, rails, layout, f".{name}")
 
-    def on(nodes: tuple[str, ...], name: str) -> MakeLeg:
-        layout = Layout(num_nodes=len(nodes), ranks_per_node=ranks, nodes=nodes)
-        return _ring(planner, pair, rails, layout, name)
-
-    return compare(
-        f"{rails[0]}.{len(far)}x{ranks}.spread.over_contiguous",
-        over=[on(far, "spread")],
-        under=[on(near, "contiguous")],
-        reference=at_least(
-            1.0,
-            unit="x",
-            tolerance=PLACE_TOLERANCE,
-            origin="links between switches as wide as needed",
-        ),
-        quantity=RINGS[1],
-        sizes=None,
-        hint="nodes far apart share links between switches that near ones do not need",
-    )
+        origin = "links between switches as wide as needed"
+        return compare(
+            f"{rails[0]}.{len(far)}x{ranks}.spread.over_contiguous",
+            over=[on(far, "spread")],
+            under=[on(near, "contiguous")],
+            reference=at_least(1.0, unit="x", tolerance=PLACE_TOLERANCE, origin=origin),
+            quantity=RINGS[1],
+            sizes=None,
+            hint="nodes far apart share links between switches that near ones do not need",
+        )
 
 
 def _ring(
     planner: LegPlanner, pair: LegPlanner, rails: tuple[str, ...], layout: Layout, name: str = ""
 ) -> MakeLeg:
-    found = find_program(planner.stack, HPCC_SUITE, HPCC_PROGRAM)
-    assert found.argv is not None, "choose_suite found it before"
+    argv = planner.argv
     ranks = RankLayout(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node)
-    shape = f"{layout.num_nodes}x{layout.ranks_per_node}"
-    base = pair.leg(
-        rails,
-        variant=f"{shape}.{name}" if name else shape,
-        layout=layout,
-        environment={"FABRICPROOF_PROGRAM": found.argv[0]},
-    )
     leg = replace(
-        base,
+        pair.leg(
+            rails,
+            variant=f"{layout.num_nodes}x{layout.ranks_per_node}{name}",
+            layout=layout,
+            environment={"FABRICPROOF_PROGRAM": argv[0]},
+        ),
         suite=HPCC_SUITE,
         program=HPCC_PROGRAM,
-        commands=(hpcc_command(found.argv),),
+        commands=(hpcc_command(argv),),
         expected_sizes=(HPCC_MESSAGE_BYTES,),
         traffic=hpcc_traffic(ranks),
         spread=len(rails) > 1,

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.relation import Bind
 from fabricproof.job.script import BIND_FILE
@@ -55,12 +53,9 @@ UNBOUND: Mapping[str, Mapping[str, str]] = {
         "OMPI_MCA_hwloc_base_binding_policy": "none",
         "PRTE_MCA_hwloc_default_binding_policy": "none",
     },
-    "mpich": {},
     "mvapich": {"MVP_ENABLE_AFFINITY": "0", "MV2_ENABLE_AFFINITY": "0"},
     "mvapich2": {"MV2_ENABLE_AFFINITY": "0"},
     "intelmpi": {"I_MPI_PIN": "off"},
-    "craympich": {},
-    "parastation": {},
 }
 
 #: srun binds by its own rules unless told not to (srun(1): SLURM_CPU_BIND)
@@ -70,7 +65,6 @@ _Chosen = TypeVar("_Chosen")
 
 
 def choose_nodes(
-    check: FabricBenchmark,
     planner: LegPlanner,
     choose: Callable[..., _Chosen],
     differ: Callable[[_Chosen], bool],
@@ -81,7 +75,7 @@ def choose_nodes(
     Raises:
         UnavailableError: more nodes would make a difference: the check is due and MISSING.
     """
-    known = distances(planner.partition, dry_run=check.is_dry_run())
+    known = distances(planner.partition, dry_run=planner.dry_run)
     if isinstance(known, str):
         return known
     topology, nodes = known
@@ -89,15 +83,11 @@ def choose_nodes(
     if differ(chosen):
         return chosen
     reason = f"of the {len(nodes)} usable nodes {alike}"
-    if not check.is_dry_run():
+    if not planner.dry_run:
         require_not_due(
             reason, planner.partition, topology, lambda more: differ(choose(topology, more))
         )
     return reason
-
-
-def _measures_time(planner: LegPlanner) -> bool:
-    return meaning(planner.suite, planner.program).kind is not ProgramKind.BANDWIDTH
 
 
 class PlacementBenchmark(FabricBenchmark):
@@ -109,55 +99,49 @@ class PlacementBenchmark(FabricBenchmark):
         if most < 3:
             return Plan(reason=f"num_nodes of partition {name} is below 3: near, far and a hub")
         pairs = choose_nodes(
-            self,
             planner,
             lambda topology, nodes: pairs_by_hops(topology, nodes, max_nodes=most),
             lambda found: len(found) > 1,
             "all are equally far from each other",
         )
-        return Plan(reason=pairs) if isinstance(pairs, str) else placement_plan(planner, pairs)
+        return Plan(reason=pairs) if isinstance(pairs, str) else self.of_pairs(planner, pairs)
 
+    @staticmethod
+    def of_pairs(planner: LegPlanner, pairs: tuple[Pair, ...]) -> Plan:
+        """Return the plan for pairs at two distances or more, the nearest first."""
+        more = pairs[-1].hops - pairs[0].hops
+        quantity, sizes = "bandwidth", LARGEST
+        origin = "a pair alone has its links to itself"
+        reference = at_least(1.0, unit="x", tolerance=BANDWIDTH_TOLERANCE, origin=origin)
+        if planner.of_time:
+            quantity, sizes = "latency", SMALLEST
+            longer, origin = 1 + SHARE_OF_A_SWITCH * more, f"{more} switches more"
+            reference = at_most(longer, unit="x", tolerance=LATENCY_TOLERANCE, origin=origin)
 
-def placement_plan(planner: LegPlanner, pairs: tuple[Pair, ...]) -> Plan:
-    """Return the plan for pairs at two distances or more, the nearest first."""
-    of_time, more = _measures_time(planner), pairs[-1].hops - pairs[0].hops
-    reference = at_least(
-        1.0, unit="x", tolerance=BANDWIDTH_TOLERANCE, origin="a pair alone has its links to itself"
-    )
-    if of_time:
-        longer = 1 + SHARE_OF_A_SWITCH * more
-        origin = f"{more} switches more"
-        reference = at_most(longer, unit="x", tolerance=LATENCY_TOLERANCE, origin=origin)
+        def leg(rail: str, pair: Pair) -> MakeLeg:
+            placed, layout = replace(planner, hops=pair.hops), Layout(nodes=pair.nodes)
+            variant = f"hops{pair.hops}"
+            return lambda sizes: placed.leg((rail,), variant=variant, layout=layout, sizes=sizes)
 
-    def of_rail(rail: str) -> Plan:
-        near, *between, far = (_of_pair(planner, rail, pair) for pair in pairs)
-        return compare(
-            f"{rail}.far_over_near",
-            over=[far],
-            under=[near],
-            beside=between,
-            reference=reference,
-            quantity="latency" if of_time else "bandwidth",
-            sizes=SMALLEST if of_time else LARGEST,
-            hint="a slow or misrouted link between the switches, or a topology that is not what is "
-            f"wired ({' and '.join(pairs[-1].nodes)})",
-            names={f"{rail}.hops{pair.hops}": _switches(pair.hops) for pair in pairs},
-        )
+        def of_rail(rail: str) -> Plan:
+            near, *between, far = (leg(rail, pair) for pair in pairs)
+            return compare(
+                f"{rail}.far_over_near",
+                over=[far],
+                under=[near],
+                beside=between,
+                reference=reference,
+                quantity=quantity,
+                sizes=sizes,
+                hint="a slow or misrouted link between the switches, or a topology that is not "
+                f"what is wired ({' and '.join(pairs[-1].nodes)})",
+                names={
+                    f"{rail}.hops{each.hops}": f"{each.hops} switch{'es' * (each.hops > 1)}"
+                    for each in pairs
+                },
+            )
 
-    return joined(map(of_rail, planner.rails))
-
-
-def _switches(hops: int) -> str:
-    return "1 switch" if hops == 1 else f"{hops} switches"
-
-
-def _of_pair(planner: LegPlanner, rail: str, pair: Pair) -> MakeLeg:
-    def make(sizes: Sequence[int]) -> Leg:
-        placed = replace(planner, hops=pair.hops)
-        layout = Layout(nodes=pair.nodes)
-        return placed.leg((rail,), variant=f"hops{pair.hops}", layout=layout, sizes=sizes)
-
-    return make
+        return joined(map(of_rail, planner.rails))
 
 
 class LocalityBenchmark(FabricBenchmark):
@@ -165,48 +149,39 @@ class LocalityBenchmark(FabricBenchmark):
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return three legs for each rail, and near over far."""
-        return locality_plan(planner)
-
-
-def locality_plan(planner: LegPlanner) -> Plan:
-    """Return three legs for each rail, and near over far."""
-    of_time = _measures_time(planner)
-    reference = (at_most if of_time else at_least)(
-        1.0, unit="x", tolerance=LOCALITY_TOLERANCE, origin="a slot is nearest to its own socket"
-    )
-
-    def of_rail(rail: str) -> Plan:
-        near, far, *others = (_bound(planner, rail, policy) for policy in policies(planner))
-        return compare(
-            f"{rail}.near_over_far",
-            over=[near],
-            under=[far],
-            beside=others,
-            reference=reference,
-            quantity="latency" if of_time else "bandwidth",
-            sizes=SMALLEST if of_time else LARGEST,
-            hint="the slot's NUMA node is not what the firmware says, or another load sits beside "
-            "the adapter",
-            held={f"{rail}.{bind}": bind for bind in Bind},
-            names={f"{rail}.{each}": each.replace("_", " ") for each in policies(planner)},
+        by_dist = planner.launcher == "mpirun" and planner.stack.family == "openmpi"
+        has_it = by_dist and planner.stack.version.startswith("4.")
+        policies = (*Bind, AS_LAUNCHED, *((MAP_BY_DIST,) if has_it else ()))
+        reference = (at_most if planner.of_time else at_least)(
+            1.0,
+            unit="x",
+            tolerance=LOCALITY_TOLERANCE,
+            origin="a slot is nearest to its own socket",
         )
 
-    return joined(map(of_rail, planner.rails))
+        def of_rail(rail: str) -> Plan:
+            near, far, *others = (
+                lambda sizes, policy=policy: _bound_leg(planner, rail, policy, sizes)
+                for policy in policies
+            )
+            return compare(
+                f"{rail}.near_over_far",
+                over=[near],
+                under=[far],
+                beside=others,
+                reference=reference,
+                quantity="latency" if planner.of_time else "bandwidth",
+                sizes=SMALLEST if planner.of_time else LARGEST,
+                hint="the slot's NUMA node is not what the firmware says, or another load sits "
+                "beside the adapter",
+                held={f"{rail}.{bind}": bind for bind in Bind},
+                names={f"{rail}.{each}": each.replace("_", " ") for each in policies},
+            )
+
+        return joined(map(of_rail, planner.rails))
 
 
-def policies(planner: LegPlanner) -> tuple[str, ...]:
-    """Return the policies to compare: near, far, as launched, and what the launcher has beside."""
-    by_dist = planner.launcher == "mpirun" and planner.stack.family == "openmpi"
-    has_it = by_dist and planner.stack.version.startswith("4.")
-    return (*Bind, AS_LAUNCHED, *((MAP_BY_DIST,) if has_it else ()))
-
-
-def _bound(planner: LegPlanner, rail: str, policy: str) -> MakeLeg:
-    return lambda sizes: bound_leg(planner, rail, policy, sizes)
-
-
-def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] = ()) -> Leg:
-    """Return the leg over ``rail`` whose ranks run by one of :func:`policies`."""
+def _bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int]) -> Leg:
     settings: Mapping[str, str] = {}
     if policy == MAP_BY_DIST:
         settings = {
@@ -215,7 +190,7 @@ def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] 
             "OMPI_MCA_hwloc_base_binding_policy": "core",
         }
     elif policy != AS_LAUNCHED:
-        settings = {**UNBOUND[planner.stack.family], **UNBOUND_SRUN}
+        settings = {**UNBOUND.get(planner.stack.family, {}), **UNBOUND_SRUN}
     leg = planner.leg((rail,), variant=policy, environment=settings, sizes=sizes)
     moved = policy if policy in {*Bind} else AS_LAUNCHED
     leg = replace(
@@ -224,6 +199,6 @@ def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] 
         commands=tuple(("bash", BIND_FILE, moved, rail, *argv) for argv in leg.commands),
         environment={**leg.environment, "FABRICPROOF_PROGRAM": leg.commands[0][0]},
     )
-    if policy == Bind.NEAR or _measures_time(planner):
+    if policy == Bind.NEAR or planner.of_time:
         return leg
     return replace(leg, tolerance=WITNESS_TOLERANCE, curve_tolerance=100.0, references={})

@@ -12,7 +12,6 @@ from fabricproof.job.relation import Balance
 from fabricproof.job.script import EACH_NODE_FILE
 from fabricproof.physics import Fabric, bound
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs.compare import compare
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.value import at_least
@@ -41,67 +40,53 @@ DUPLEX_TOLERANCE = 0.20
 ADDRESSED = frozenset({"tcp", "ipoib", "tcp-bypass", "rocev2"})
 
 
-class SeveralRails(FabricBenchmark):
-    """What needs more than one rail."""
-
-    def why_not(self) -> str:
-        """Tell where there is one rail only."""
-        return why_one_rail(self.fabric)
-
-
-class RailsBenchmark(SeveralRails):
+class RailsBenchmark(FabricBenchmark):
     """Each rail by itself and all rails together, on the same two nodes in one job."""
+
+    def why_not(self, planner: LegPlanner) -> str:
+        """Tell where there is one rail only."""
+        return planner.why_one_rail()
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return the legs over each rail and over all, with their scaling and sharing."""
-        refusal = planner.refusal(planner.rails)
-        if refusal is not None and not planner.own_launcher:
+        refusal, own = planner.refusal(planner.rails), replace(planner, own_launcher=True)
+        if refusal is not None and own.refusal(own.rails) is None:
             # srun may be what cannot start it: MPICH's wheel speaks PMI-1 to srun alone.
-            own = replace(planner, own_launcher=True)
-            if own.refusal(own.rails) is None:
-                self.own_launcher = True
-                return rails_plan(own)
-        return Plan(reason=refusal) if refusal is not None else rails_plan(planner)
+            self.own_launcher, refusal, planner = True, None, own
+        if refusal is not None:
+            return Plan(reason=refusal)
+        row = program_of(planner.suite, planner.program)
+        # The C program's meaning: mpi4py's port of osu_bibw moves both directions and counts one.
+        both = row is not None and row.meaning.bidirectional
+        tolerance = GAIN_TOLERANCE_BOTH_WAYS if both else GAIN_TOLERANCE
+        gain, most = expected_gain(planner)
+        origin = "physics: what slots and links allow"
+        reference = at_least(gain, unit="x", tolerance=tolerance, origin=origin)
 
+        def together(sizes: Sequence[int]) -> Leg:
+            starts = () if sizes else STARTS_ABOVE
+            return planner.leg(planner.rails, starts_above=starts, sizes=sizes)
 
-def rails_plan(planner: LegPlanner) -> Plan:
-    """Return what is measured over the planner's rails, of which there are several."""
-    row = program_of(planner.suite, planner.program)
-    # The C program's meaning: mpi4py's port of osu_bibw moves both directions and counts one.
-    both = row is not None and row.meaning.bidirectional
-    gain, most = expected_gain(planner)
-    reference = at_least(
-        gain,
-        unit="x",
-        tolerance=GAIN_TOLERANCE_BOTH_WAYS if both else GAIN_TOLERANCE,
-        origin="physics: what slots and links allow",
-    )
-
-    def together(sizes: Sequence[int]) -> Leg:
-        starts = () if sizes else STARTS_ABOVE
-        return planner.leg(planner.rails, starts_above=starts, sizes=sizes)
-
-    plan = compare(
-        "scaling",
-        over=[together],
-        under=[
-            lambda sizes, rail=rail: planner.leg((rail,), sizes=sizes)  # type: ignore[misc]
-            for rail in planner.rails
-        ],
-        reference=None if most is None else reference,
-        most=most,
-        hint="one rail may be slow (see its own leg), on the wrong socket, or the MPI shares by "
-        "weights that do not fit",
-    )
-    (scaling,) = plan.relations
-    sharing = replace(scaling, name="sharing", what=_balance(planner, plan.legs, gain))
-    return replace(plan, relations=(scaling, sharing))
+        plan = compare(
+            "scaling",
+            over=[together],
+            under=[
+                lambda sizes, rail=rail: planner.leg((rail,), sizes=sizes)  # type: ignore[misc]
+                for rail in planner.rails
+            ],
+            reference=None if most is None else reference,
+            most=most,
+            hint="one rail may be slow (see its own leg), on the wrong socket, or the MPI shares "
+            "by weights that do not fit",
+        )
+        (scaling,) = plan.relations
+        sharing = replace(scaling, name="sharing", what=_balance(planner, plan.legs, gain))
+        return replace(plan, relations=(scaling, sharing))
 
 
 def _loaded(planner: LegPlanner, rails: tuple[str, ...]) -> Fabric | None:
-    fabric = planner.physics(rails)
-    both = meaning(planner.suite, planner.program).bidirectional
-    return replace(fabric, bidirectional=both) if fabric is not None else None
+    fabric, both = planner.physics(rails), meaning(planner.suite, planner.program).bidirectional
+    return fabric and replace(fabric, bidirectional=both)
 
 
 def _rates(planner: LegPlanner) -> dict[str, float]:
@@ -121,22 +106,18 @@ def expected_gain(planner: LegPlanner) -> tuple[float, float | None]:
 
 
 def _balance(planner: LegPlanner, legs: Sequence[Leg], gain: float) -> Balance:
-    rates = _rates(planner)
+    rates, stated = _rates(planner), planner.stack.spec.sharing_threshold
     weights = {rail: rate / sum(rates.values()) for rail, rate in rates.items()}
     together = next(leg for leg in legs if leg.rails == planner.rails)
-    stated = planner.stack.spec.sharing_threshold
+    even = len(weights) * min(weights.values())
+    origin = "physics: even shares of these rails"
     return Balance(
         singles={rail: rail for rail in planner.rails},
         together=together.name,
         large_part=len(together.commands) - 1 or None,
         expected_gain=gain,
         weights=weights,
-        reference=at_least(
-            len(weights) * min(weights.values()),
-            unit="x",
-            tolerance=BALANCE_TOLERANCE,
-            origin="physics: even shares of these rails",
-        ),
+        reference=at_least(even, unit="x", tolerance=BALANCE_TOLERANCE, origin=origin),
         threshold_bytes=parse_size(stated) if stated else None,
         hint="the rail with most to carry ends last",
     )
@@ -151,47 +132,45 @@ class DuplexBenchmark(FabricBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg each way of loading the rail, and their ratio."""
         both, reason = planner.of("osu", "osu_bibw")
-        return Plan(reason=reason) if both is None else duplex_plan(planner, both)
-
-
-def duplex_plan(planner: LegPlanner, both: LegPlanner) -> Plan:
-    """Return a leg for each way of loading the first rail, and their ratio.
-
-    mpi4py's port of osu_bibw prints one direction of the two that it moves: it counts twice.
-    """
-    rails = planner.rails[:1]
-    most = reference = None
-    if (fabric := planner.physics(rails)) is not None:
-        loaded, single = bound(replace(fabric, bidirectional=True)), bound(fabric)
-        reference = at_least(
-            loaded.nominal_mb_s / single.nominal_mb_s,
-            unit="x",
-            tolerance=DUPLEX_TOLERANCE,
-            origin="physics: both directions at once",
+        if both is None:
+            return Plan(reason=reason)
+        rails, most, reference = planner.rails[:1], None, None
+        if (fabric := planner.physics(rails)) is not None:
+            loaded, single = bound(replace(fabric, bidirectional=True)), bound(fabric)
+            reference = at_least(
+                loaded.nominal_mb_s / single.nominal_mb_s,
+                unit="x",
+                tolerance=DUPLEX_TOLERANCE,
+                origin="physics: both directions at once",
+            )
+            most = loaded.high_mb_s / (single.low_mb_s * (1 - planner.site.spec.tolerance))
+        return compare(
+            "duplex",
+            over=[lambda sizes: both.leg(rails, variant="both", sizes=sizes)],
+            under=[lambda sizes: planner.leg(rails, variant="forth", sizes=sizes)],
+            reference=reference,
+            most=most,
+            # mpi4py's port of osu_bibw prints one direction of the two that it moves.
+            scale=1.0 if meaning(both.suite, both.program).bidirectional else 2.0,
+            hint="the link or the slot carries one direction at a time: a half-duplex port, one "
+            "core for both directions, or one TCP connection that both share (btl_tcp_links)",
         )
-        most = loaded.high_mb_s / (single.low_mb_s * (1 - planner.site.spec.tolerance))
-    return compare(
-        "duplex",
-        over=[lambda sizes: both.leg(rails, variant="both", sizes=sizes)],
-        under=[lambda sizes: planner.leg(rails, variant="forth", sizes=sizes)],
-        reference=reference,
-        most=most,
-        scale=1.0 if meaning(both.suite, both.program).bidirectional else 2.0,
-        hint="the link or the slot carries one direction at a time: a half-duplex port, one core "
-        "for both directions, or one TCP connection that both share (btl_tcp_links)",
-    )
 
 
-class RailMatrix(SeveralRails):
+class RailMatrix(FabricBenchmark):
     """Each rail of one node against each rail of another, one leg for each pair of rails."""
+
+    def why_not(self, planner: LegPlanner) -> str:
+        """Tell where there is one rail only."""
+        return planner.why_one_rail()
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg for each pair of rails."""
         rails = planner.rails
-        return Plan(legs=tuple(cell(planner, one, other) for one in rails for other in rails))
+        return Plan(legs=tuple(_cell(planner, one, other) for one in rails for other in rails))
 
 
-def cell(planner: LegPlanner, one: str, other: str) -> Leg:
+def _cell(planner: LegPlanner, one: str, other: str) -> Leg:
     """Return the leg from rail ``one`` of the first node to rail ``other`` of the second.
 
     What is set differently for the two rails is set on each node by itself; the rest is common.
@@ -201,11 +180,10 @@ def cell(planner: LegPlanner, one: str, other: str) -> Leg:
         return here
     rates = _rates(planner)
     slower = here if rates[one] <= rates[other] else there
-    both = [here.environment, there.environment]
-    common = {name: value for name, value in both[0].items() if both[1].get(name) == value}
+    common = dict(here.environment.items() & there.environment.items())
     settings = [
         " ".join(f"{name}={value}" for name, value in sorted(mine.items() - common.items()))
-        for mine in both
+        for mine in (here.environment, there.environment)
     ]
     return replace(
         slower,

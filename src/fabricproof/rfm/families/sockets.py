@@ -8,7 +8,6 @@ from dataclasses import replace
 from reframe.core.builtins import variable
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.units import at_size
 from fabricproof.job.commands import Pace, peer_job
 from fabricproof.job.leg import DEFAULT_PATH, Leg, Plan
@@ -16,9 +15,8 @@ from fabricproof.job.outcomes import BACK, backward
 from fabricproof.job.relation import Frames, Relation
 from fabricproof.physics import bound
 from fabricproof.rfm.checks.base import FabricBenchmark
-from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.compare import LAST, MakeLeg, compare, joined, with_twins
-from fabricproof.rfm.legs.leg import MEMORY_MB_S, LegPlanner
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site.roll import stack_of_looks
 from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
 from fabricproof.stacks.launch import Layout
@@ -49,12 +47,10 @@ FLOWS_TOLERANCE = 0.20
 _FOR_LEGS_ONLY = frozenset({"OMPI_MCA_btl", "OMPI_MCA_osc", "MPIR_CVAR_NOLOCAL", "I_MPI_FABRICS"})
 
 
-def one_node(check: FabricBenchmark) -> str:
-    """Return why ``check`` has no two nodes to measure between; empty where it has."""
-    site = current_site()
-    partition = site.partition(check.current_partition.name)
-    if partition.same_node or site.fabric_spec(check.fabric).link is None:
-        return f"{check.program} measures between two nodes, and this partition has one"
+def one_node(planner: LegPlanner) -> str:
+    """Return why there are no two nodes to measure between; empty where there are."""
+    if planner.partition.same_node or planner.spec.link is None:
+        return f"{planner.program} measures between two nodes, and this partition has one"
     return ""
 
 
@@ -76,15 +72,15 @@ def peer_leg(
 ) -> Leg:
     """Return a leg of the planner's program, one of a suite without MPI, over ``rail``."""
     alone = with_links(planner, 1)  # the streams stand in the output and count by themselves
-    fabric, seconds = alone.physics((rail,)), planner.partition.leg_seconds
+    fabric = alone.physics((rail,))
     pace = Pace(
-        rate_mb_s=bound(fabric).low_mb_s if fabric else MEMORY_MB_S,
-        latency_us=alone.latency_guess_us(fabric) if fabric else 10.0,
-        seconds=seconds,
+        rate_mb_s=alone.rate_mb_s(fabric),
+        latency_us=alone.latency_guess_us(fabric),
+        seconds=planner.partition.leg_seconds,
     )
     job = peer_job(planner.suite, planner.program, rail, pace, streams=streams)
-    is_latency = meaning(planner.suite, planner.program).kind is ProgramKind.LATENCY
-    kind = "latency" if is_latency else "bandwidth"
+    kind = "latency" if planner.of_time else "bandwidth"
+    due = at_size(kind, job.sizes[0 if planner.of_time else -1]) if job.sizes else kind
     return Leg(
         name=rail + (f".{variant}" if variant else ""),
         rails=(rail,),
@@ -94,8 +90,7 @@ def peer_leg(
         commands=job.commands,
         expected_sizes=job.sizes,
         traffic=job.traffic,
-        spread=False,
-        required=(at_size(kind, job.sizes[0 if is_latency else -1]),) if job.sizes else (kind,),
+        required=(due,),
         references=_references(alone, (rail,)),
         tolerance=planner.site.spec.tolerance,
         curve_tolerance=planner.partition.curve_tolerance,
@@ -109,18 +104,16 @@ def _references(planner: LegPlanner, rails: tuple[str, ...]) -> dict[str, Refere
     if not meaning(planner.suite, planner.program).round_trip:
         return found
     of_any = replace(planner, program="any other").references(rails)
-    return {
-        name: replace(
-            each,
-            value=2 * each.value,
-            lower=each.lower and 2 * each.lower,
-            upper=each.upper and 2 * each.upper,
-            origin=f"{each.origin}, there and back",
-        )
-        if each == of_any.get(name) and name.startswith("latency")
-        else each
-        for name, each in found.items()
-    }
+    for name, each in found.items():
+        if each == of_any.get(name) and name.startswith("latency"):
+            found[name] = replace(
+                each,
+                value=2 * each.value,
+                lower=each.lower and 2 * each.lower,
+                upper=each.upper and 2 * each.upper,
+                origin=f"{each.origin}, there and back",
+            )
+    return found
 
 
 class PeerBenchmark(FabricBenchmark):
@@ -135,32 +128,33 @@ class PeerBenchmark(FabricBenchmark):
 
     tells_the_path = False
 
-    def why_not(self) -> str:
+    def why_not(self, planner: LegPlanner) -> str:
         """Tell where the check does not belong: another stack, one machine, no verbs."""
-        if reason := one_node(self):
+        if reason := one_node(planner):
             return reason
-        site = current_site()
-        verbs = site.fabric(self.fabric).framing.name in VERBS
+        verbs, fabric = planner.protocol in VERBS, self.fabric
         if self.suite == "perftest" and not verbs:
-            return f"it measures verbs, which fabric {self.fabric} does not speak"
-        if self.suite != "perftest" and is_device(site.fabric_spec(self.fabric).rails[0].interface):
-            return f"fabric {self.fabric} is declared by its devices, over which TCP has no address"
-        first = stack_of_looks(site, site.partition(self.current_partition.name))
-        if self.current_environ.name == first:
+            return f"it measures verbs, which fabric {fabric} does not speak"
+        if self.suite != "perftest" and is_device(planner.rails[0]):
+            return f"fabric {fabric} is declared by its devices, over which TCP has no address"
+        first = stack_of_looks(planner.site, planner.partition)
+        if planner.stack.name == first:
             return ""
         return f"{self.program} needs no MPI: it runs once on this partition, with {first}"
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg for each rail, and one the other way where its program sends one way."""
-        legs = [peer_leg(planner, rail, streams=self.streams) for rail in planner.rails]
-        plan = with_twins(planner, Plan(legs=tuple(legs)))
-        if meaning(self.suite, self.program).kind is ProgramKind.BANDWIDTH:
-            back = (
-                backward(peer_leg(planner, rail, variant=BACK, streams=self.streams))
-                for rail in planner.rails
-            )
-            plan = replace(plan, legs=(*plan.legs, *back))
-        return plan
+        rails, streams = planner.rails, self.streams
+        legs = tuple(peer_leg(planner, rail, streams=streams) for rail in rails)
+        plan = with_twins(planner, Plan(legs=legs))
+        if planner.of_time:
+            return plan
+        back = (peer_leg(planner, rail, variant=BACK, streams=streams) for rail in rails)
+        return replace(plan, legs=(*legs, *map(backward, back)))
+
+
+def _of(planner: LegPlanner, rail: str, variant: str, streams: int) -> MakeLeg:
+    return lambda _: peer_leg(planner, rail, variant=variant, streams=streams)
 
 
 class FlowsBenchmark(PeerBenchmark):
@@ -170,31 +164,28 @@ class FlowsBenchmark(PeerBenchmark):
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return two legs for each rail, and what the many carry over the one."""
-        return joined(self._gain(planner, rail) for rail in planner.rails)
 
-    def _gain(self, planner: LegPlanner, rail: str) -> Plan:
-        fabric = with_links(planner, 1).physics((rail,))
-        assert fabric is not None, "why_not leaves out a fabric without link"
-        expected = bound(replace(fabric, num_flows=self.streams)).low_mb_s / bound(fabric).low_mb_s
-        limit = "a limit per flow" if fabric.flow_limit_gbit_s else "no limit per flow"
-        return compare(
-            f"{rail}.flows_gain",
-            over=[_of(planner, rail, f"flows{self.streams}", self.streams)],
-            under=[_of(planner, rail, "flow1", 1)],
-            reference=around(
-                expected,
-                unit="x",
-                tolerance=FLOWS_TOLERANCE,
-                origin=f"fabric.toml declares {limit}",
-            ),
-            sizes=None,
-            hint="more: one flow does not fill the rail (flow_limit_gbit_s, or capability_gbit_s "
-            "of one core); less: flows are in each other's way",
-        )
+        def gain(rail: str) -> Plan:
+            fabric = with_links(planner, 1).physics((rail,))
+            assert fabric is not None, "why_not leaves out a fabric without link"
+            many, one = bound(replace(fabric, num_flows=self.streams)), bound(fabric)
+            limit = "a limit per flow" if fabric.flow_limit_gbit_s else "no limit per flow"
+            return compare(
+                f"{rail}.flows_gain",
+                over=[_of(planner, rail, f"flows{self.streams}", self.streams)],
+                under=[_of(planner, rail, "flow1", 1)],
+                reference=around(
+                    many.low_mb_s / one.low_mb_s,
+                    unit="x",
+                    tolerance=FLOWS_TOLERANCE,
+                    origin=f"fabric.toml declares {limit}",
+                ),
+                sizes=None,
+                hint="more: one flow does not fill the rail (flow_limit_gbit_s, or "
+                "capability_gbit_s of one core); less: flows are in each other's way",
+            )
 
-
-def _of(planner: LegPlanner, rail: str, variant: str, streams: int) -> MakeLeg:
-    return lambda _: peer_leg(planner, rail, variant=variant, streams=streams)
+        return joined(map(gain, planner.rails))
 
 
 class FramesBenchmark(PeerBenchmark):
@@ -206,7 +197,9 @@ class FramesBenchmark(PeerBenchmark):
         if mtu is None:
             return Plan(reason=f"fabric.toml declares no mtu for {planner.fabric}")
         frame = {"FABRICPROOF_FRAME": str(mtu)}
-        legs = [peer_leg(planner, rail, variant="mtu", environment=frame) for rail in planner.rails]
+        legs = tuple(
+            peer_leg(planner, rail, variant="mtu", environment=frame) for rail in planner.rails
+        )
         relations = (
             Relation(
                 name=f"{leg.rails[0]}.frames",
@@ -218,20 +211,19 @@ class FramesBenchmark(PeerBenchmark):
             )
             for leg in legs
         )
-        return Plan(legs=tuple(legs), relations=tuple(relations))
+        return Plan(legs=legs, relations=tuple(relations))
 
 
 class TcpBenchmark(FabricBenchmark):
     """What needs TCP below the MPI."""
 
-    def why_not(self) -> str:
+    def why_not(self, planner: LegPlanner) -> str:
         """Tell where there are no two nodes, or no TCP below this MPI."""
-        if reason := one_node(self):
+        if reason := one_node(planner):
             return reason
-        framing = current_site().fabric(self.fabric).framing.name
-        if framing in {"tcp", "ipoib"}:
+        if planner.protocol in {"tcp", "ipoib"}:
             return ""
-        return f"fabric {self.fabric} speaks {framing} to the MPI, not TCP"
+        return f"fabric {self.fabric} speaks {planner.protocol} to the MPI, not TCP"
 
 
 class MpiOverTcp(TcpBenchmark):
@@ -242,17 +234,20 @@ class MpiOverTcp(TcpBenchmark):
         below, reason = planner.of("iperf3", "iperf3")
         if below is None:
             return Plan(reason=reason)
-        return joined(self._share(planner, below, rail) for rail in planner.rails)
+        connections = planner.stack.spec.connections
 
-    def _share(self, planner: LegPlanner, below: LegPlanner, rail: str) -> Plan:
-        return compare(
-            f"{rail}.mpi_share",
-            over=[lambda sizes: planner.leg((rail,), sizes=sizes)],
-            under=[_of(below, rail, "iperf3", planner.stack.spec.connections)],
-            reference=planner.references((rail,)).get("mpi_share") or MPI_SHARE,
-            sizes=LAST,
-            hint="the MPI, not the network below it: copies, a busy core, its buffers and windows",
-        )
+        def share(rail: str) -> Plan:
+            return compare(
+                f"{rail}.mpi_share",
+                over=[lambda sizes: planner.leg((rail,), sizes=sizes)],
+                under=[_of(below, rail, "iperf3", connections)],
+                reference=planner.references((rail,)).get("mpi_share") or MPI_SHARE,
+                sizes=LAST,
+                hint="the MPI, not the network below it: copies, a busy core, its buffers and "
+                "windows",
+            )
+
+        return joined(map(share, planner.rails))
 
 
 class LinksBenchmark(TcpBenchmark):
@@ -266,29 +261,26 @@ class LinksBenchmark(TcpBenchmark):
         chosen = planner.transport or default_transport(family, "tcp", launcher=planner.launcher)
         if chosen != NATIVE:
             return Plan(reason=f"this fabric goes over {chosen}, not Open MPI's own TCP")
-        origin = f"the stack's own setting, btl_tcp_links={in_force}"
-        rail = planner.rails[0]
+        rail, origin = planner.rails[0], f"the stack's own setting, btl_tcp_links={in_force}"
+
+        def linked(links: int) -> MakeLeg:
+            told, variant = {"OMPI_MCA_btl_tcp_links": str(links)}, f"links{links}"
+
+            def make(sizes: Sequence[int]) -> Leg:
+                changed = with_links(planner, links)
+                return changed.leg((rail,), variant=variant, environment=told, sizes=sizes)
+
+            return make
+
         return compare(
             f"{rail}.best_links",
-            over=[_linked(planner, links) for links in LINKS if links != in_force],
-            under=[_linked(planner, in_force)],
+            over=[linked(links) for links in LINKS if links != in_force],
+            under=[linked(in_force)],
             reference=at_most(1.0, unit="x", tolerance=BEST_TOLERANCE, origin=origin),
             sizes=LAST,
             hint="set OMPI_MCA_btl_tcp_links to the best in the stack's environment or module",
             names={f"{rail}.links{links}": f"{links}:" for links in sorted({*LINKS, in_force})},
         )
-
-
-def _linked(planner: LegPlanner, links: int) -> MakeLeg:
-    def make(sizes: Sequence[int]) -> Leg:
-        return with_links(planner, links).leg(
-            planner.rails[:1],
-            variant=f"links{links}",
-            environment={"OMPI_MCA_btl_tcp_links": str(links)},
-            sizes=sizes,
-        )
-
-    return make
 
 
 class PairsBenchmark(TcpBenchmark):
@@ -307,16 +299,13 @@ class PairsBenchmark(TcpBenchmark):
 class FreePathBenchmark(FabricBenchmark):
     """An MPI that nobody tells its path: which interfaces does it take?"""
 
-    def why_not(self) -> str:
+    def why_not(self, planner: LegPlanner) -> str:
         """Tell where there are no two nodes, and where another fabric is the one to take."""
-        if reason := one_node(self):
+        if reason := one_node(planner):
             return reason
-        site = current_site()
-        rates = {
-            name: bound(site.fabric(name)).low_mb_s
-            for name in site.partition(self.current_partition.name).fabrics
-            if site.fabric_spec(name).link is not None
-        }
+        site, names = planner.site, planner.partition.fabrics
+        linked = [name for name in names if site.fabric_spec(name).link is not None]
+        rates = {name: bound(site.fabric(name)).low_mb_s for name in linked}
         fastest = max(rates, key=rates.__getitem__)
         if rates[self.fabric] >= rates[fastest]:
             return ""
@@ -325,25 +314,22 @@ class FreePathBenchmark(FabricBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg without any path, over what the site declares."""
         leg = planner.leg(planner.rails[:1], variant="untold")
-        family = planner.stack.family
         # Ranks that must share cores still have to be told so.
-        manners = crowd_environment(family) if planner.partition.oversubscribed else {}
+        crowded = planner.partition.oversubscribed
+        manners = crowd_environment(planner.stack.family) if crowded else {}
         untold = {**planner.launch.environment, **manners}
         advice = " ".join(
             f"{name}={value}"
             for name, value in sorted(leg.environment.items())
             if name not in {*untold, *_FOR_LEGS_ONLY}
         )
-        return Plan(
-            legs=(
-                replace(
-                    leg,
-                    name="untold",
-                    rails=planner.rails,
-                    environment=untold,
-                    required=(DEFAULT_PATH,),
-                    spread=False,
-                    free_path=advice,
-                ),
-            )
+        leg = replace(
+            leg,
+            name="untold",
+            rails=planner.rails,
+            environment=untold,
+            required=(DEFAULT_PATH,),
+            spread=False,
+            free_path=advice,
         )
+        return Plan(legs=(leg,))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
-from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.relation import Bind, Pick, Ratio, RatioSide, Relation
+from fabricproof.physics import Fabric
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.value import Reference, at_least, at_most
 
@@ -17,6 +18,19 @@ MakeLeg = Callable[[Sequence[int]], Leg]
 
 #: Sizes whose median ratio counts: one alone may have met a stall.
 LARGEST, LAST, SMALLEST = slice(-3, None), slice(-1, None), slice(0, 11)
+
+
+def relation(name: str, what: Ratio, legs: Sequence[Leg], row: Leg, **values: object) -> Relation:
+    """Return what is to hold between legs; its row has suite, program and rails of ``row``."""
+    found = Relation(
+        name=name,
+        what=what,
+        legs=tuple(leg.name for leg in legs),
+        suite=row.suite,
+        program=row.program,
+        rails=row.rails,
+    )
+    return replace(found, **values)  # type: ignore[arg-type]
 
 
 def compare(
@@ -40,7 +54,7 @@ def compare(
         name: of the relation's row.
         over: make the legs above the line; of several the largest number counts.
         under: make those below it, likewise.
-        reference: in unit ``x``; None if nobody says what the ratio should be.
+        reference: in unit ``x``; None if unknown.
         quantity: of both sides.
         sizes: which of a leg's message sizes count; None if the quantity has none.
         beside: make legs that are measured once, and shown with the others.
@@ -71,28 +85,15 @@ def compare(
         held=dict(held or {}),
         names=dict(names or {leg.name: leg.name for leg in legs}),
     )
-    relation = _relation(name, ratio, legs, above[0], turns)
-    return Plan(legs=(*legs, *turns.values()), relations=(relation,))
-
-
-def _relation(
-    name: str, ratio: Ratio, legs: Iterable[Leg], row: Leg, turns: Mapping[str, Leg] | None = None
-) -> Relation:
-    return Relation(
-        name=name,
-        what=ratio,
-        legs=tuple(leg.name for leg in legs),
-        suite=row.suite,
-        program=row.program,
-        rails=row.rails,
-        turns={leg: each.name for leg, each in (turns or {}).items()},
-    )
+    in_turn = {leg: turn.name for leg, turn in turns.items()}
+    row = relation(name, ratio, legs, above[0], turns=in_turn)
+    return Plan(legs=(*legs, *turns.values()), relations=(row,))
 
 
 def joined(plans: Iterable[Plan]) -> Plan:
     """Return one plan of several: first looks, then what runs in turn."""
     plans = list(plans)
-    legs = list(chain.from_iterable(each.legs for each in plans))
+    legs = chain.from_iterable(each.legs for each in plans)
     return Plan(
         legs=tuple(sorted(legs, key=lambda leg: leg.in_turn)),
         relations=tuple(chain.from_iterable(each.relations for each in plans)),
@@ -117,42 +118,31 @@ def with_twins(planner: LegPlanner, plan: Plan) -> Plan:
     Both are measured anyway: no leg is added.  Whatever a site's bounds allow, like rails between
     the same nodes are alike.
     """
-    single = [leg for leg in plan.legs if len(leg.rails) == 1 and not leg.backward]
-    alike: list[list[Leg]] = []
-    for leg in single:
-        group = next((each for each in alike if each[0].fabric == leg.fabric), None)
-        if group is None:
-            alike.append([leg])
-        else:
-            group.append(leg)
-    of_time = meaning(planner.suite, planner.program).kind is ProgramKind.LATENCY
-    twins = [
-        _twins(legs, planner.partition.oversubscribed, of_time=of_time)
-        for legs in alike
-        if len(legs) > 1 and legs[0].fabric is not None and legs[0].expected_sizes
-    ]
-    return Plan(legs=plan.legs, relations=(*plan.relations, *twins), reason=plan.reason)
+    alike: dict[Fabric, list[Leg]] = defaultdict(list)
+    for leg in plan.legs:
+        if len(leg.rails) == 1 and not leg.backward and leg.fabric and leg.expected_sizes:
+            alike[leg.fabric].append(leg)
+    twins = [_twins(planner, legs) for legs in alike.values() if len(legs) > 1]
+    return replace(plan, relations=(*plan.relations, *twins))
 
 
-def _twins(legs: Sequence[Leg], oversubscribed: bool, *, of_time: bool) -> Relation:
-    quantity = "latency" if of_time else "bandwidth"
-    sizes = legs[0].expected_sizes[SMALLEST if of_time else LARGEST]
-    names = tuple(leg.name for leg in legs)
-    worst, best = (Pick.LARGEST, Pick.SMALLEST) if of_time else (Pick.SMALLEST, Pick.LARGEST)
+def _twins(planner: LegPlanner, legs: Sequence[Leg]) -> Relation:
     origin = "rails of one kind between the same nodes"
-    most = TWIN_LATENCY_OVERSUBSCRIBED if oversubscribed else TWIN_LATENCY
-    reference = (
-        at_most(1.0, unit="x", tolerance=most - 1, origin=origin)
-        if of_time
-        else at_least(1.0, unit="x", tolerance=TWIN_BANDWIDTH_TOLERANCE, origin=origin)
-    )
+    quantity, sizes = "bandwidth", legs[0].expected_sizes[LARGEST]
+    worst, best = Pick.SMALLEST, Pick.LARGEST
+    reference = at_least(1.0, unit="x", tolerance=TWIN_BANDWIDTH_TOLERANCE, origin=origin)
+    if planner.of_time:
+        quantity, sizes, worst, best = "latency", legs[0].expected_sizes[SMALLEST], best, worst
+        crowded = planner.partition.oversubscribed
+        most = TWIN_LATENCY_OVERSUBSCRIBED if crowded else TWIN_LATENCY
+        reference = at_most(1.0, unit="x", tolerance=most - 1, origin=origin)
+    names = tuple(leg.name for leg in legs)
     ratio = Ratio(
         over=RatioSide(legs=names, quantity=quantity, sizes=sizes, pick=worst),
         under=RatioSide(legs=names, quantity=quantity, sizes=sizes, pick=best),
         reference=reference,
         hint="the rail at the end of the list: its cable, its port, the path behind it",
-        names=dict(zip(names, names, strict=True)),
+        names={name: name for name in names},
     )
     rails = tuple(rail for leg in legs for rail in leg.rails)
-    row = _relation(f"{'+'.join(rails)}.twins", ratio, legs, legs[0])
-    return Relation(**{**vars(row), "rails": rails})
+    return relation(f"{'+'.join(rails)}.twins", ratio, legs, legs[0], rails=rails)
