@@ -62,7 +62,7 @@ def test_one_whose_sanity_fails_stands_by_reframe_s_result(house: HouseRun) -> N
 
 def test_the_history_has_the_numbers_and_which_side_is_better(house: HouseRun) -> None:
     perflogs = house.project / "perflogs"
-    (path,) = perflogs.glob("traps/node/*.jsonl")
+    path = perflogs / "traps" / "node" / f"{house.record['run_id']}.jsonl"
     kept = [each for each in read_records(path) if each["check"] == "KeptDays"]
     assert [each["kind"] for each in kept] == ["quantity", "leg"]
     assert all(each["stack_identity"] for each in kept)
