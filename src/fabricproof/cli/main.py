@@ -63,24 +63,13 @@ SUBCOMMANDS = {
 
 
 #: what a file system answers that will not take what we write
-_UNWRITABLE = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EROFS,
-        errno.EDQUOT,
-        errno.EIO,
-        errno.EFBIG,
-        errno.EACCES,
-        errno.EPERM,
-        errno.ENOTDIR,
-        errno.EEXIST,
-    }
-)
+_UNWRITABLE = frozenset({
+    errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EACCES, errno.EPERM,
+    errno.ENOTDIR, errno.EEXIST,
+})  # fmt: skip
 
-
-#: what it answers where a file went away, or is of another kind than one that can be read
+#: what it answers if a file went away, or is of another kind than one that can be read
 _GONE = frozenset({errno.ENOENT, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE})
-
 
 #: what only a program that mixes its own files up is answered
 _OUR_OWN = frozenset({errno.EBADF, errno.EFAULT, errno.ENOTSOCK})
