@@ -197,7 +197,7 @@ def told(server):
 
 @pytest.mark.parametrize("torn", [0.0, 0.5, 0.9, 1.0], ids=["before", "half", "most", "behind"])
 @pytest.mark.parametrize("write", range(7))
-def test_a_night_killed_at_any_write_loses_no_alarm_and_tells_none_twice(nights, server, monkeypatch, write, torn):
+def test_a_night_killed_at_any_write_tells_its_alarm_once(nights, server, monkeypatch, write, torn):
     """Every line that is written, in turn: nothing of it, a part of it or all of it."""
     nights(0, "PASS")
     real, count, lost = os.write, [], []
