@@ -333,6 +333,12 @@ def test_the_next_node_is_sent_full_size_packets(root: Path, passes: str, said: 
     assert json.loads((root / "n1.addresses").read_text()) == {"rail0": ["198.19.0.11", 4200]}
 
 
+def test_a_folder_that_cannot_be_written_costs_the_pings_alone(root: Path) -> None:
+    one = look(root, "--peers", str(root / "gone"))
+    assert (one.now.pings, one.facts["port mlx5_0:1"]["pcie"]) == ({}, "4.0x8")
+    assert not [each for each in one.troubles if each.is_of_all]
+
+
 def test_it_prints_one_line(root: Path) -> None:
     text = run(root)
     assert text.count("\n") == 1

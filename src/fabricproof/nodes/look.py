@@ -102,7 +102,10 @@ class _Look:
         finally:
             if process is not None and process.poll() is None:
                 # It is not waited for: a tool in a stuck driver cannot even be killed.
-                os.killpg(process.pid, signal.SIGKILL)
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except OSError:
+                    pass
         text = output.decode("utf-8", "replace")
         if text.strip():
             self.seen["tools"][words] = text
@@ -395,8 +398,8 @@ def main(words: List[str]) -> None:
             look.stage("peers")
             look.peers(given["--peers"])
         look.stage("end")
-    except Over:
-        pass
+    except Exception as error:  # whatever it is, what was seen must not be lost
+        look.seen["ended"] = repr(error)
     signal.setitimer(signal.ITIMER_REAL, 0)
     print(json.dumps(look.seen))  # noqa: T201
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.output import emit
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.findings import Finding
 from fabricproof.core.project import project_root
 from fabricproof.job.run import session_environment, workplace
 from fabricproof.nodes.doctor import (
-    Facts,
     diagnose,
     examine,
     exit_status,
@@ -80,12 +77,21 @@ def command(
     fabricproof stack doctor intelmpi --site mysite --partition gpu --on-node --run --json
     """
     subject, environment = _prepare(name, site_name, partition_name)
-    facts = _examine(subject, environment, on_node=on_node, live=live, wait_seconds=wait_seconds)
+    here = make_shell(environment)
+    node = None
+    if on_node and subject.partition.uses_slurm:
+        node = make_shell(environment, node_launcher(subject, wait_seconds))
+    facts = examine(subject, here, node, wait_seconds=wait_seconds)
+    if live and not subject.absent and subject.launch is not None:
+        folder = workplace(project_root()).root / "doctor"
+        world = start_world(subject, environment, folder, wait_seconds=wait_seconds)
+        facts = replace(facts, world=world)
     findings = diagnose(facts)
-    if as_json:
-        click.echo(json.dumps(record(facts, findings), indent=2))
-    else:
-        _show(facts, findings, everything=whole)
+    # Forced variables are shown with --all only.
+    shown = [each for each in findings if whole or each.verdict or each.fact != "setting"]
+    end = summary(findings, hidden=len(findings) - len(shown))
+    lines = [heading(facts), *plain_lines(shown), end]
+    emit(record(facts, findings), lines, as_json=as_json)
     sys.exit(int(exit_status(findings)))
 
 
@@ -96,47 +102,12 @@ def _prepare(
     site = site_of(site_name)
     stack = site.stack(name)
     having = [each for each in site.partitions if name in each.stacks]
-    if partition_name:
-        partition = site.partition(partition_name)
-    elif having:
-        partition = having[0]
-    else:
+    if not having and not partition_name:
         raise ConfigError(
             f"no partition has the stack {name!r}",
             source=str(site.folder / "site.toml"),
             expected=f'stacks = [..., "{name}"] in a partition, or --partition',
         )
+    partition = site.partition(partition_name) if partition_name else having[0]
     environment = session_environment(site, workplace(project_root()), "doctor")
     return with_build_checked(resolve(site, partition, stack), site), environment
-
-
-def _examine(
-    subject: ResolvedStack,
-    environment: dict[str, str],
-    *,
-    on_node: bool,
-    live: bool,
-    wait_seconds: int,
-) -> Facts:
-    here = make_shell(environment)
-    node = None
-    if on_node and subject.partition.uses_slurm:
-        node = make_shell(environment, node_launcher(subject, wait_seconds))
-    facts = examine(subject, here, node, wait_seconds=wait_seconds)
-    if not live or subject.absent or subject.launch is None:
-        return facts
-    folder = workplace(project_root()).root / "doctor"
-    world = start_world(subject, environment, folder, wait_seconds=wait_seconds)
-    return replace(facts, world=world)
-
-
-def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> None:
-    shown = findings if everything else _without_noise(findings)
-    click.echo(heading(facts))
-    click.echo("\n".join(plain_lines(shown)))
-    click.echo(summary(findings, hidden=len(findings) - len(shown)))
-
-
-def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without what only --all shows: forced variables."""
-    return [each for each in findings if each.verdict or each.fact != "setting"]
