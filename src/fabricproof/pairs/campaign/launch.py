@@ -29,7 +29,7 @@ from fabricproof.pairs.campaign.record import (
     LAUNCH_FILE,
     RECORD_FILE,
     SCHEDULE_FILE,
-    KernelLaunch,
+    KernelRecord,
     launches,
     left_on,
     measured,
@@ -130,7 +130,7 @@ class _Hindered:
     down: set[str] = field(default_factory=set)
     stuck: set[tuple[int, frozenset[str]]] = field(default_factory=set)
 
-    def learn(self, launch: KernelLaunch) -> bool:
+    def learn(self, launch: KernelRecord) -> bool:
         """Take what a launch showed; tell whether it is new."""
         before = len(self.down), len(self.stuck)
         self.down |= set(launch.down)
@@ -173,7 +173,7 @@ def _num_pairs(rounds: Iterable[PlannedRound]) -> int:
 
 def _launch(
     campaign: Campaign, means: Means, net_path: int, rounds: tuple[PlannedRound, ...]
-) -> KernelLaunch:
+) -> KernelRecord:
     used = sorted({node for each in rounds for pair in each.pairs for node in pair})
     at = {node: number for number, node in enumerate(used)}
     plan = KernelPlan(

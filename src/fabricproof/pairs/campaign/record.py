@@ -111,12 +111,20 @@ class KernelRecord:
         rounds: that ended, in the order in which they ran.
         binary: what measured them; None if nothing is written yet.
         lost: rounds that began and did not end, and what else was cut, in words.
+        net_path: number of the path that was measured.
+        reason: why it did not come to its end; empty if it did.
+        down: node -> which of its rails is not up; then no rank was started.
+        stuck: pairs that hung, with the number of the round.
     """
 
     rounds: list[RoundRecord] = field(default_factory=list)
     binary: Binary | None = None
     is_done: bool = False
     lost: list[str] = field(default_factory=list)
+    net_path: int = 0
+    reason: str = ""
+    down: Mapping[str, str] = field(default_factory=dict)
+    stuck: frozenset[tuple[int, frozenset[str]]] = frozenset()
 
 
 def read_record(text: str, source: str) -> KernelRecord:
@@ -240,24 +248,6 @@ def _round(
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelLaunch:
-    """A launch of the kernel over one path.
-
-    Attributes:
-        reason: why it did not come to its end; empty if it did.
-        down: node -> which of its rails is not up; then no rank was started.
-        stuck: pairs that hung, with the number of the round.
-    """
-
-    name: str
-    net_path: int
-    record: KernelRecord
-    reason: str = ""
-    down: Mapping[str, str] = field(default_factory=dict)
-    stuck: frozenset[tuple[int, frozenset[str]]] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Measured:
     """What the launches of a campaign left.
 
@@ -278,7 +268,7 @@ def launches(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.suffix[1:]))
 
 
-def read_launch(folder: Path) -> KernelLaunch | None:
+def read_launch(folder: Path) -> KernelRecord | None:
     """Return what one launch has left so far; None if it was cut off before it was planned."""
     try:
         net_path = int(read_json(folder / LAUNCH_FILE)["net_path"])
@@ -286,30 +276,25 @@ def read_launch(folder: Path) -> KernelLaunch | None:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         raise ParseError("damaged plan of a launch", source=str(folder / LAUNCH_FILE)) from None
-    record = _record_of(folder / RECORD_FILE)
+    record = replace(_record_of(folder / RECORD_FILE), net_path=net_path)
     if record.is_done:
-        return KernelLaunch(name=folder.name, net_path=net_path, record=record)
-    down = dict(
-        line.split(" ", 1) for line in read_text(folder / "down").splitlines() if " " in line
-    )
+        return record
+    seen = (line.partition(" ") for line in read_text(folder / "down").splitlines())
+    record.down = {node: rail for node, _, rail in seen if rail}
     stderr = read_text(folder / "stderr")
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    own = [line for line in lines if line.startswith("fabricproof kernel")]
-    said = (own or lines[-1:] or [""])[0][:300]
+    record.stuck = frozenset(
+        (int(number), frozenset((one, other))) for one, other, number in _STUCK.findall(stderr)
+    )
+    if record.down:
+        named = ", ".join(f"{node} {rail}" for node, rail in sorted(record.down.items()))
+        record.reason = f"not up: {named}"
+        return record
     status = read_text(folder / "status").strip()
     why = f"the kernel ended with status {status}" if status else "its script was ended"
-    if down:
-        why = "not up: " + ", ".join(f"{node} {rail}" for node, rail in sorted(down.items()))
-    return KernelLaunch(
-        name=folder.name,
-        net_path=net_path,
-        record=record,
-        reason=": ".join(filter(None, (why, "" if down else said))),
-        down=down,
-        stuck=frozenset(
-            (int(number), frozenset((one, other))) for one, other, number in _STUCK.findall(stderr)
-        ),
-    )
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("fabricproof kernel")]
+    record.reason = ": ".join(filter(None, (why, (own or lines[-1:] or [""])[0][:300])))
+    return record
 
 
 def _record_of(path: Path) -> KernelRecord:
@@ -338,22 +323,22 @@ def measured(folder: Path, campaign: Campaign) -> Measured:
     Raises:
         ParseError: a record is damaged, or of another campaign.
     """
-    found = [each for place in launches(folder) if (each := read_launch(place)) is not None]
-    for launch in found:
-        planned = {
-            each.number: each for each in campaign.rounds if launch.net_path in each.net_paths
-        }
-        for record in launch.record.rounds:
-            _check(campaign, planned.get(record.number), record, str(folder / launch.name))
-    return Measured(
-        rounds=tuple((each.net_path, record) for each in found for record in each.record.rounds),
-        lost=tuple(
-            f"{each.name}: {why}"
-            for each in found
-            for why in (*filter(None, [each.reason]), *each.record.lost)
-        ),
-        binaries=tuple(dict.fromkeys(each.record.binary for each in found if each.record.binary)),
-    )
+    rounds: list[tuple[int, RoundRecord]] = []
+    lost: list[str] = []
+    binaries: dict[Binary, None] = {}
+    for place in launches(folder):
+        launch = read_launch(place)
+        if launch is None:
+            continue
+        at = launch.net_path
+        planned = {each.number: each for each in campaign.rounds if at in each.net_paths}
+        for record in launch.rounds:
+            _check(campaign, planned.get(record.number), record, str(place))
+            rounds.append((at, record))
+        lost += [f"{place.name}: {why}" for why in (launch.reason, *launch.lost) if why]
+        if launch.binary:
+            binaries[launch.binary] = None
+    return Measured(rounds=tuple(rounds), lost=tuple(lost), binaries=tuple(binaries))
 
 
 def _check(
