@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fabricproof.history.stats.memory import memory_of_sides
+from fabricproof.history.compare.doubts import resemblance
 from fabricproof.history.stats.shifts import Change, Shift, compare_rows
 
 SWAPPED = {
@@ -341,7 +341,7 @@ def test_nights_that_remember_count_as_fewer() -> None:
     said = {False: 0, True: 0}
     for seed in range(10):
         values = remembering(seed, 28)
-        lag = memory_of_sides(values, second)
+        lag = resemblance(values, 14)
         for is_weighed in said:
             found = compare_rows(
                 values, second, better=[1] * 20, margins=[0.01] * 20, classes=[0] * 20,
@@ -350,10 +350,3 @@ def test_nights_that_remember_count_as_fewer() -> None:
             said[is_weighed] += any(each.is_sure for each in found)
     assert said[False] >= 7
     assert said[True] <= 4
-
-
-def test_nights_that_do_not_remember_and_sides_that_alternate_have_no_lag() -> None:
-    second = [run >= 10 for run in range(20)]
-    lags = [memory_of_sides(made(seed, 20, 20), second) for seed in range(20)]
-    assert sum(lag > 0 for lag in lags) <= 3
-    assert memory_of_sides(remembering(1, 20), [run % 2 == 1 for run in range(20)]) == 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from fabricproof.core.units import counted, first_few
 from fabricproof.history.compare import verdict
 from fabricproof.history.compare.changes import find_changes
-from fabricproof.history.compare.doubts import doubts
+from fabricproof.history.compare.doubts import doubts, lag_of
 from fabricproof.history.compare.groups import (
     KINDS,
     Members,
@@ -188,6 +188,7 @@ def _rows(store: Store, table: Frame, asked: Asked) -> _Rows:
         margins=margins,
         classes=numbered([*kinds, *(("group", each.metric, each.band) for each in groups)]),
         alpha=asked.alpha,
+        lag=lag_of(table),
     )
     changed = [at for at, each in enumerate(shifts) if each.change in {Change.WORSE, Change.BETTER}]
     excused: dict[int, Beside] = {}

@@ -24,6 +24,9 @@ _MOST_MORE = 1000
 #: orders of runs that it is asked against, and how rare it must be among these
 _LEAST_FOR_ORDER, _ORDERS, _RARE = 8, 400, 0.05
 
+#: no correlation is taken for more
+_MOST = 0.95
+
 
 def doubts(
     table: Frame, joined: Frame, shifts: Sequence[Shift], sides: tuple[Side, Side], alpha: float
@@ -39,11 +42,11 @@ def doubts(
             )
     yield from unreachable_notes(counts, alpha)
     yield from _order_notes(*sides)
-    if lag := resemblance(joined.values, joined.num_first):
+    if lag := lag_of(joined):
         yield (
             f"consecutive runs resemble each other (correlation {lag:.1f}): sides one after the "
-            "other differ by that alone, so BETTER and WORSE are less sure than p says; let the "
-            "sides alternate"
+            f"other differ by that alone, and count as {(1 - lag) / (1 + lag):.0%} as many runs; "
+            "let the sides alternate"
         )
     for word, ratios in (
         ("more", [each.scatter for each in shifts if each.scatter and each.scatter > 1]),
@@ -77,6 +80,13 @@ def _order_notes(first: Side, second: Side) -> Iterator[str]:
         yield f"the first side ({first.words}) is the later one: words are of the older runs"
     elif first.runs[-1].start >= second.runs[0].start:
         yield "the sides alternate in time: a drift over both cannot pass for a change"
+
+
+def lag_of(table: Frame) -> float:
+    """Return how much a run resembles the next; 0 where the sides alternate in time."""
+    first, second = table.run_ids[: table.num_first], table.run_ids[table.num_first :]
+    is_apart = max(first) < min(second) or max(second) < min(first)
+    return resemblance(table.values, table.num_first) if is_apart else 0.0
 
 
 def resemblance(values: npt.NDArray[np.float64], num_first: int) -> float:
@@ -113,4 +123,7 @@ def resemblance(values: npt.NDArray[np.float64], num_first: int) -> float:
         for _ in itertools.repeat(None, _ORDERS)
     ]
     rarer = sum(each >= here for each in by_chance) + 1
-    return here if here > 0 and rarer <= _RARE * (_ORDERS + 1) else 0.0
+    if here <= 0 or rarer > _RARE * (_ORDERS + 1):
+        return 0.0
+    # What the mean of a side takes from it (Kendall 1954, doi:10.1093/biomet/41.3-4.403).
+    return float(min(here + (1 + 3 * here) / (sum(lengths) / 2), _MOST))

@@ -6,18 +6,12 @@ Such nights are no independent measurements: a mean over them scatters as that o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.history.stats.relabel import row_medians
-
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-
-#: sides that change more often than after so many runs alternate
-_RUNS_BETWEEN_SWITCHES = 4
 
 #: shorter rows say nothing of how one night hangs together with the next
 _LEAST_FOR_LAG = 10
@@ -108,21 +102,3 @@ def fewer_nights(lag: float) -> float:
     (1 - lag) / (1 + lag) times as many.
     """
     return (1 - lag) / (1 + lag)
-
-
-def memory_of_sides(values: Values, is_second: Sequence[bool], seed: int = 20261121) -> float:
-    """Return how much one run hangs together with the next within two sides; 0 if they alternate.
-
-    Args:
-        values: shape (rows, runs), columns in the order of time.
-        is_second: for each run, whether it is of the second side.
-        seed: of the rows of pure noise that tell what is found by chance.
-    """
-    second = np.asarray(is_second, dtype=np.bool_)
-    switches = int((second[1:] != second[:-1]).sum())
-    if _RUNS_BETWEEN_SWITCHES * switches > len(second):
-        return 0.0  # what neighbours share is on both sides
-    logs = np.log(values)
-    for of in (second, ~second):
-        logs[:, of] -= row_medians(logs[:, of])[:, None]
-    return hanging_together(logs, seed)

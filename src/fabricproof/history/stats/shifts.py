@@ -114,9 +114,8 @@ def compare_rows(
             lend each other their scatter where a row has few runs.
         alpha: the error rate over all rows together.
         seed: of the random relabellings, where there are too many to try all.
-        lag: how much one run hangs together with the next
-            (:func:`fabricproof.history.stats.memory.memory_of_sides`): all is judged as if there
-            were (1 - lag) / (1 + lag) times as many runs.
+        lag: how much one run resembles the next of its side: all is judged as if there were
+            (1 - lag) / (1 + lag) times as many runs (Bayley and Hammersley 1946).
 
     Raises:
         ValueError: shapes do not fit, or a value is zero or negative.
