@@ -97,9 +97,9 @@ def _changed_to(at: int, value: Any) -> Callable[[Any], Any]:
 
 
 def _without_margin(old: Any) -> Any:
-    def changed(p: float, *given: Any) -> Any:
-        ratio, bounds, better, span, alpha = given
-        return old(p, ratio, bounds, better, span if p > alpha else 1e-9, alpha)
+    def changed(family: Any, p: float, *given: Any) -> Any:
+        margin = given[-1] if p > family.alpha else 1e-9
+        return old(family, p, *given[:-1], margin)
 
     return changed
 
@@ -107,7 +107,7 @@ def _without_margin(old: Any) -> Any:
 def _same_where_open(old: Any) -> Any:
     def changed(*given: Any) -> Any:
         found = old(*given)
-        return Change.SAME if found is Change.UNDECIDED else found
+        return replace(found, change=Change.SAME) if found.change is Change.UNDECIDED else found
 
     return changed
 
@@ -183,9 +183,9 @@ RULES: tuple[MutatedRule, ...] = (
 _STATS, _COMPARE, _TREND = "history.stats.", "history.compare.", "history.trend.find:"
 _BOUNDS = "history.baseline.bounds:"
 HISTORY_RULES: tuple[MutatedRule, ...] = (
-    _rule("surer than by chance: two sides", f"{_STATS}shifts:_change", _changed_to(0, 0.0)),
-    _rule("margin: two sides", f"{_STATS}shifts:_change", _without_margin),
-    _rule("SAME by its interval", f"{_STATS}shifts:_change", _same_where_open),
+    _rule("surer than by chance: two sides", f"{_STATS}shifts:_shift", _changed_to(1, 0.0)),
+    _rule("margin: two sides", f"{_STATS}shifts:_shift", _without_margin),
+    _rule("SAME by its interval", f"{_STATS}shifts:_shift", _same_where_open),
     _rule("excuse by others: two sides", "history.surroundings:Beside.explains", _returns(False)),
     _rule("what looks worse", f"{_COMPARE}verdict:looks_worse", _returns(False)),
     _rule("what so few runs cannot say", f"{_COMPARE}doubts:unreachable_notes", _returns(())),
