@@ -84,7 +84,7 @@ def test_the_guards_are_not_the_callers_to_switch_off(
     guards = ("RFM_TRAP_JOB_ERRORS", "RFM_CLEAN_STAGEDIR", "RFM_GENERATE_FILE_REPORTS")
     wanted = {
         **dict.fromkeys(guards, "yes"),
-        "RFM_CONFIG_FILES": str(place.project / "reframe_settings.py"),
+        "RFM_CONFIG_FILES": f"/elsewhere:{place.project / 'reframe_settings.py'}",
         "RFM_REPORT_FILE": str(place.report_file("this-run")),
         "FABRICPROOF_RUN_ID": "this-run",
     }

@@ -63,6 +63,17 @@ class HouseRun:
         return case
 
 
+#: settings that a site's profile may name for everybody
+CALLERS = """
+site_configuration = {
+    "systems": [{"name": "hpcville", "hostnames": [".*"], "partitions": [
+        {"name": "login", "scheduler": "local", "launcher": "local", "environs": ["gnu"]}]}],
+    "environments": [{"name": "gnu"}],
+    "general": [{"check_search_path": ["/nowhere"], "trap_job_errors": False}],
+}
+"""
+
+
 @contextlib.contextmanager
 def _house(project: Path, column: str, site: str, checks: str) -> Iterator[None]:
     """Make ``project`` the project, with this folder's site, checks and pretended programs."""
@@ -79,6 +90,9 @@ def _house(project: Path, column: str, site: str, checks: str) -> Iterator[None]
         patch.setenv("TRAPS_COLUMN", column)
         # Guards that the caller's environment must not be able to switch off.
         patch.setenv("RFM_TRAP_JOB_ERRORS", "no")
+        # Settings of the caller's own, which ours follow.
+        (project / "callers.py").write_text(CALLERS, encoding="utf-8")
+        patch.setenv("RFM_CONFIG_FILES", str(project / "callers.py"))
         for name in ("FABRICPROOF_WORK", "FABRICPROOF_PERFLOGS", "FABRICPROOF_SITE"):
             patch.delenv(name, raising=False)
         yield

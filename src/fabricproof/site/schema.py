@@ -54,7 +54,7 @@ class RailSpec(_Model):
     pci_address: PciAddress | None = None
     """Where the adapter sits on every node: then it is that device, whatever its name."""
     gpu: Annotated[int, Field(ge=0, le=63)] | None = None
-    """Number of the GPU beside it; None: the PCI tree of the node decides."""
+    """Number of the GPU beside it, whose memory its legs use; None: the node's first one."""
     switches: list[Named] = Field(default_factory=list)
     """Names of those it is cabled to, ``*`` and ``?`` for any text."""
     link: Named | None = None
@@ -154,9 +154,6 @@ class FabricSpec(_Model):
     max_payload_bytes: int | None = None
     rails: Annotated[list[RailSpec], Field(min_length=1)]
     rails_share_slot: bool = False
-    all_rails: Literal["one rank", "rank per rail"] = "one rank"
-    """How all rails are used together: one rank stripes over them, or each has a rank of its own
-    (Cray MPICH and EFA do not stripe)."""
     flow_limit_gbit_s: Positive | None = None
     shaper: ShaperSpec | None = None
     capability_gbit_s: Positive | None = None

@@ -147,6 +147,9 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
     )
     for name, value in site.spec.environment.items():
         environment[name] = _expand(value, environment)
+    ours = str(entry_point(place.project))
+    theirs = environment.get("RFM_CONFIG_FILES", "").split(os.pathsep)
+    theirs = [file for file in theirs if file and file != ours]
     environment |= {
         # Absolute: ReFrame loads each check in the folder of its file.
         "FABRICPROOF_SITE": str(site.folder.resolve()),
@@ -154,7 +157,8 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
         "FABRICPROOF_RUN_ID": run_id,
         "FABRICPROOF_PERFLOGS": str(place.perflogs),
         "FABRICPROOF_REFRAME_LOG": str(place.log_file(run_id)),
-        "RFM_CONFIG_FILES": str(entry_point(place.project)),
+        # Behind the caller's own settings, as ReFrame reads its list.
+        "RFM_CONFIG_FILES": os.pathsep.join(dict.fromkeys([*theirs, ours])),
         "RFM_SYSTEM": site.name,
         "RFM_CHECK_SEARCH_PATH": os.pathsep.join(map(str, check_folders(place.project))),
         "RFM_CHECK_SEARCH_RECURSIVE": "yes",
