@@ -35,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,14 @@ def make(folder: Path, nights: int, lines: Callable[[int], str], name: str, head
     return path.stat().st_size
 
 
+def make_records(folder: Path, nights: Iterable[int]) -> int:
+    """Write the records of some nights, a file for each as runs do; return their bytes."""
+    return sum(
+        make(folder, 1, lambda _, at=number: record_lines(at), f"{run_of(number)}.jsonl")
+        for number in nights
+    )
+
+
 def make_results(folder: Path, nights: int) -> int:
     """Write all nights into a result store of ReFrame's; return its bytes."""
     path = folder / "results.db"
@@ -303,7 +311,7 @@ def pandas_on_records(folder: Path, question: str, nights: int) -> tuple[float, 
     key = ["site", "partition", "stack", "unique_name", "fabric", "suite", "program", "leg",
            "nodes", "quantity_name", "quantity_unit"]  # fmt: skip
     pieces = []
-    for path in sorted((folder / SITE).rglob("records.jsonl")):
+    for path in sorted((folder / SITE).rglob("*.jsonl")):
         with pd.read_json(path, lines=True, chunksize=20_000, dtype=False) as chunks:
             for chunk in chunks:
                 chunk["nodes"] = chunk["nodes"].str.join(",")
@@ -393,7 +401,7 @@ def measure(rows: float, python: str) -> None:
         size = make(logs, nights, perflog_lines, "OsuBandwidth.log", head)
         print(f"{nights * PER_NIGHT} rows, {nights} nights: {size / 1e6:.0f} MB of perflogs")
         table = list(_asked_pandas(logs, nights, python))
-        size = make(kept, nights, record_lines, "records.jsonl")
+        size = make_records(kept, range(nights))
         print(f"{size / 1e6:.0f} MB of records")
         told = contend(python, "pandas on records", kept, "five", nights)
         table.append(("pandas, JSON lines, same records", "five", told))
@@ -426,8 +434,7 @@ def _asked_records(kept: Path, nights: int) -> Iterator[tuple[str, str, dict[str
     )
     for question in ("five", "all"):
         yield "ours, records", question, contend(sys.executable, "ours", kept, question, nights)
-    with (kept / SITE / "compute" / "records.jsonl").open("a") as file:
-        file.write(record_lines(nights))
+    make_records(kept, [nights])
     yield (
         "ours, records, one new night",
         "five",
@@ -466,7 +473,7 @@ def measure_matrix() -> None:
     """Print what the table of 100 nodes, 4 rails, 23 sizes and 30 nights costs."""
     with tempfile.TemporaryDirectory(prefix="history-") as place:
         folder = Path(place)
-        make(folder, 30, record_lines, "records.jsonl")
+        make_records(folder, range(30))
         for name in ("no copy yet", "warm"):
             told = contend(sys.executable, "ours", folder, "all", 30)
             print(f"matrix of {PER_NIGHT} quantities by 30 nights, {name}: "

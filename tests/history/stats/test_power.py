@@ -13,7 +13,6 @@ from fabricproof.history.stats.power import (
     RowFamily,
     detectable,
     digamma,
-    inverse_trigamma,
     more_runs,
     trigamma,
 )
@@ -94,12 +93,6 @@ def test_what_is_called_detectable_is_found_four_times_in_five() -> None:
         found += [each.change is Change.BETTER for each in shifts[:5]]
     assert abs(math.log(stated / factor)) < 0.01
     assert 0.65 <= np.mean(found) <= 0.95
-
-
-@settings(deadline=None)
-@given(x=st.floats(0.05, 500))
-def test_the_inverse_is_one(x: float) -> None:
-    assert inverse_trigamma(trigamma(x)) == pytest.approx(x, rel=1e-6)
 
 
 def test_known_values() -> None:

@@ -98,15 +98,6 @@ def trigamma(x: Number) -> Number:
     return found
 
 
-def inverse_trigamma(y: float) -> float:
-    """Return x with ``trigamma(x) == y``, for y above 0."""
-    low, high = 1e-8, 1e8
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if trigamma(middle) > y else (low, middle)
-    return high
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowFamily:
     """What all rows of a comparison share.

@@ -146,7 +146,8 @@ def read_table(data: bytes, path: Path) -> tuple[pl.DataFrame, Facts]:
         num_lines += 1
     if num_lines > len(lines):
         notes.append(f"{path}: {num_lines - len(lines)} lines that stand there twice count once")
-    records = _parsed(lines, path)
+    is_clean = len(lines) == len(several) - data.endswith(b"\n") and TORN not in data
+    records = _parsed(lines, path, data if is_clean else b"\n".join(lines))
     unknown = records.filter(~pl.col("kind").is_in(list(KINDS)))
     for kind, at, more in (
         unknown.group_by("kind", maintain_order=True)
@@ -180,27 +181,29 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _parsed(lines: Mapping[bytes, int], path: Path) -> pl.DataFrame:
+def _parsed(lines: Mapping[bytes, int], path: Path, data: bytes) -> pl.DataFrame:
     """Return all records as one table; a line that does not fit its columns is named."""
-    several = list(lines)
-    table = _table(several)
+    table = _table(data, len(lines))
     if table is None:
+        several = list(lines)
         while len(several) > 1:
             half = several[: len(several) // 2]
-            several = half if _table(half) is None else several[len(half) :]
+            is_sound = _table(b"\n".join(half), len(half)) is not None
+            several = several[len(half) :] if is_sound else half
         raise damaged(path, lines[several[0]], several[0])
     table = table.with_columns(line=pl.Series(lines.values(), dtype=pl.Int64))
     lacks = pl.any_horizontal(pl.col("run_id", *_NEEDED).is_null())
-    is_sound = (pl.col("format") == FORMAT) & ~((pl.col("kind") == "quantity") & lacks)
-    bad = table.filter(~is_sound.fill_null(value=False) | pl.col("kind").is_null())["line"]
+    fits = (pl.col("format") == FORMAT) & ~((pl.col("kind") == "quantity") & lacks)
+    bad = table.filter(~fits.fill_null(value=False) | pl.col("kind").is_null())["line"]
     if len(bad):
         raise damaged(path, bad[0], next(text for text in lines if lines[text] == bad[0]))
     return table
 
 
-def _table(lines: Sequence[bytes]) -> pl.DataFrame | None:
+def _table(data: bytes, num_lines: int) -> pl.DataFrame | None:
     """Return lines of JSON as a table; None if one does not fit its columns."""
-    data = b"\n".join(lines)
+    if b"NaN" in data or b"Infinity" in data:
+        data = _NO_NUMBER.sub(b": null", data)
     columns: dict[str, Any] = {
         # An object of any keys comes as its text.
         **dict.fromkeys(("kind", "verdict", *_TEXTS, *_OBJECTS), pl.String),
@@ -211,13 +214,13 @@ def _table(lines: Sequence[bytes]) -> pl.DataFrame | None:
         "nodes": pl.List(pl.String),
         **{QUANTITY_KEYS[name]: kind for name, kind in schema(_OWN).items()},
     }
-    if not lines:
+    if not num_lines:
         return pl.DataFrame(schema=columns)
     try:
-        table = pl.read_ndjson(BytesIO(_NO_NUMBER.sub(b": null", data)), schema=columns)
+        table = pl.read_ndjson(BytesIO(data), schema=columns)
     except (ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    return table if table.height == len(lines) else None
+    return table if table.height == num_lines else None
 
 
 def _rows(records: pl.DataFrame) -> pl.DataFrame:
