@@ -161,6 +161,23 @@ def test_stock_reframe_of_a_site_gives_records_table_and_status(
     assert {each["verdict"] for each in legs if each["kind"] == "leg"} == {verdict}
 
 
+def test_a_python_that_is_not_on_the_node_is_what_every_leg_says_first(tmp_path: Path) -> None:
+    """Its legs were measured once, no relation was decided, and a side file knew why."""
+    site = shutil.copytree(HERE / "site", tmp_path / "traps")
+    text = (site / "site.toml").read_text()
+    line = 'name = "node"\n'
+    assert line in text
+    (site / "site.toml").write_text(text.replace(line, f'{line}python = "/nowhere/python3"\n'))
+    checks = str(HERE / "house" / "leg_traps.py")
+    ended = _extended(tmp_path, "-n", "^Well%", checks=checks, site=site)
+    assert ended.status == 4, ended.out
+    (path,) = (tmp_path / "ours").glob("*/node/*.jsonl")
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    legs = [each for each in records if each["kind"] == "leg"]
+    assert {each["verdict"] for each in legs} == {"MISSING"}
+    assert all("this node has no /nowhere/python3" in each["reasons"][0] for each in legs)
+
+
 def test_a_required_check_that_stock_reframe_did_not_load_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
