@@ -235,12 +235,12 @@ FILLED = {
     # Words for people, which nobody hands to a shell.
     "cli/site/building.py": {"built.module_path", "built.module"},
     "cli/site/stack.py": {"root / MODULEFILES"},
-    "nodes/discover/stacks.py": {"' '.join([module, *suites.values()])"},
+    "nodes/discover/stacks.py": {"' '.join(modules)"},
     "nodes/discover/stacks.py:srun": {"pmi", "', '.join(slurm.mpi_types)", "host.name"},
     "nodes/doctor/rules/stack.py": {"container.image"},
     "stacks/stack.py": {"build", "found.name", "found.mend"},
     "nodes/doctor/rules/launch.py": {"chosen", "subject.family", "how"},
-    "nodes/doctor/rules/launch.py:types": {"', '.join(slurm.mpi_types or ())"},
+    "nodes/doctor/rules/launch.py:types": {"', '.join(slurm.mpi_types)"},
     "site/load.py": {"SITE_VARIABLE"},
     # Words that shell_word quoted.
     "rfm/staging.py": {"words", "python"},
@@ -251,23 +251,14 @@ FILLED = {
     "job/script.py:quoted": {"rails"},
     "job/job_end.py": {"JOB_END_FILE"},
     "job/script.py:names": {"chosen_file(leg.name)"},
-    "nodes/doctor/examination.py": {"_SECONDS"},
-    "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
-    "pairs/campaign/job.py": {
-        "_START_SECONDS", "seconds", "LOOK.name", "SCHEDULE_FILE"
-    },
-    "pairs/campaign/job.py:ends": {"RECORD_FILE", "RECORD_END", "REACHED_END"},
-    "pairs/campaign/job.py:begins": {"_WATCH.format(seconds=begin, record=RECORD_FILE)"},
+    "nodes/doctor/examination.py": {"_RANKS_SECONDS"},
+    "nodes/doctor/probes.py": {"name", "probe_seconds"},
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
     # Lines that shell_word, shell_line or shell_values made before.
     "job/script.py:made": {"_settings(leg)", "' '.join(leg.launch) or launch", "launch"},
     "job/script.py:container": {"_image(leg)", "_launch(leg, launch)"},
-    "nodes/doctor/examination.py:made": {"head", "launch_line(subject)"},
-    "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
-    # The name of a stack is of letters, digits, _ and - (site.texts.Name).
-    "pairs/campaign/job.py:made": {
-        "head", "launch", "_BUILD.format(build=BUILD, stack=subject.name)"
-    },
+    "nodes/doctor/examination.py:made": {"head", "line"},
+    "nodes/doctor/probes.py:made": {"value", "command"},
 }  # fmt: skip
 
 
