@@ -23,7 +23,7 @@ from fabricproof.nightly.confirm import (
     Red,
     Role,
 )
-from fabricproof.pairs.blame.partners import WithOthers, at_fault
+from fabricproof.verdict.partners import WithOthers, at_fault
 
 
 def decide_all(reds: Sequence[Red], looks: Sequence[Sequence[Look]]) -> tuple[Confirmation, ...]:

@@ -33,7 +33,6 @@ from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "blame.partners": "who is common to what is red, and absent from what is good",
     "check.admission": "whether users may have a node (back)",
     "campaign.again": "what is measured again, and how two looks become one verdict",
     "campaign.matrices": "the values of a campaign as matrices",

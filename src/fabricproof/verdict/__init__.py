@@ -8,6 +8,7 @@ FRONT: dict[str, str] = {
     "collective": "what the rings of HPCC must cross",
     "limits": "the bounds of a table, and the fabric as its program loads it",
     "objections": "what speaks against a number, and what becomes of it",
+    "partners": "who is common to what is red, and absent from what is good",
     "references": "references from texts; a baseline, and what follows for a leg",
     "causes.suspects": "likely causes",
     "table": "the verdict on a table",

@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import polars as pl
-
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.project import site_option
 from fabricproof.core.records import is_named, partition_files, record_files
+from fabricproof.history.late import LateLibrary
 from fabricproof.history.store.label_file import LOOK_LABEL, labels
 from fabricproof.history.store.model import FACTS, FIELDS, Key, Matrix, Run, schema, usable_rows
 from fabricproof.history.store.run_file import COLUMNS, RunFile, add_seen, open_run_file
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
+    import polars as pl
+else:
+    np, pl = LateLibrary("numpy"), LateLibrary("polars")
 
 
 class NoHistoryError(InputMissingError):

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.provenance import LegPlace
+from fabricproof.history.late import LateLibrary
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    Values = npt.NDArray[np.float64]
     import polars as pl
 
+    Values = npt.NDArray[np.float64]
+else:
+    np, pl = LateLibrary("numpy"), LateLibrary("polars")
 
 #: what a number is of, also in the record of a program that printed nothing: that has no unit, no
 #: setting and no message size, and no nodes where nobody saw a rank
@@ -112,8 +114,6 @@ class Matrix:
 
     def take(self, rows: Sequence[int], columns: Sequence[int] | None = None) -> Matrix:
         """Return these rows, of all columns or of those that are named, in this order."""
-        import numpy as np  # noqa: PLC0415 - start-up time
-
         columns = range(len(self.runs)) if columns is None else columns
         row_of = {row: index for index, row in enumerate(rows)}
         column_of = {column: index for index, column in enumerate(columns)}
@@ -214,7 +214,6 @@ _YES_NO = frozenset({"named", "counts"})
 
 def schema(columns: Iterable[str]) -> dict[str, type[pl.DataType]]:
     """Return column -> type."""
-    import polars as pl  # noqa: PLC0415 - start-up time
 
     def kind(column: str) -> type[pl.DataType]:
         if column == "key":
@@ -230,8 +229,6 @@ def schema(columns: Iterable[str]) -> dict[str, type[pl.DataType]]:
 
 def usable_rows() -> pl.Expr:
     """Return which rows are measurements: positive, finite, and not INVALID."""
-    import polars as pl  # noqa: PLC0415 - start-up time
-
     value = pl.col("value")
     sound = value.is_finite() & (value > 0) & (pl.col("verdict") != "INVALID")
     return sound.fill_null(value=False)
@@ -244,8 +241,6 @@ def better_rows() -> pl.Expr:
     better on the side that has no bound.  Link states, rates and counts are facts: the inventory
     compares them.
     """
-    import polars as pl  # noqa: PLC0415 - start-up time
-
     unit, lower, upper = pl.col("unit"), pl.col("lower"), pl.col("upper")
     is_open = (unit == "x") | (pl.col("source") == "site").fill_null(value=False)
     one_sided = is_open & (lower.is_null() != upper.is_null())

@@ -17,13 +17,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import QUANTITY_KEYS, QUANTITY_PREFIX
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
 from fabricproof.core.records import FORMAT, KINDS, TORN, damaged, open_lines, torn, unreadable
 from fabricproof.core.whole_file import whole_file
+from fabricproof.history.late import LateLibrary
 from fabricproof.history.store.model import (
     FACTS,
     FIELDS,
@@ -40,7 +39,11 @@ from fabricproof.traffic.disturbance import (
 )
 
 if TYPE_CHECKING:
+    import polars as pl
+
     Facts = dict[str, Any]
+else:
+    pl = LateLibrary("polars")
 
 #: of the columns and of what the metadata says; a Parquet file of another is made again
 _TABLE_FORMAT = 1
@@ -232,9 +235,10 @@ def _rows(records: pl.DataFrame) -> pl.DataFrame:
     rows = records.filter(pl.col("kind") == "quantity").drop(
         "kind", "verdict", "format", "looks", "disturbances"
     )
+    taken = pl.Struct(dict.fromkeys(("cores_share", "wire_share", "burst_us"), pl.Float64))
     rows = rows.join(
         others, on=_ATTEMPT, how="left", nulls_equal=True, maintain_order="left"
-    ).with_columns(pl.col("others").str.json_decode(_OTHERS).struct.unnest())
+    ).with_columns(pl.col("others").str.json_decode(taken).struct.unnest())
     rows = rows.rename({key: key.removeprefix(QUANTITY_PREFIX) for key in QUANTITY_KEYS.values()
                         if key in rows.columns})  # fmt: skip
     facts = {"run_id", "road_state", "job_id", "stage_folder"}
@@ -263,9 +267,6 @@ def _of_each(texts: pl.Series, told: Callable[[Any], str]) -> pl.Series:
     """Return what is told of each object that stands there as JSON; "" if there is none."""
     known = {text: told(json.loads(text)) if text else "" for text in texts.unique()}
     return pl.Series(texts.name, [known[text] for text in texts], dtype=pl.String)
-
-
-_OTHERS = pl.Struct(dict.fromkeys(("cores_share", "wire_share", "burst_us"), pl.Float64))
 
 
 def _others(told: Sequence[Mapping[str, Any]]) -> str:

@@ -23,9 +23,9 @@ from fabricproof.core.project import site_option
 from fabricproof.core.units import by_key, counted
 from fabricproof.job.leg import ADMITTED, CAMPAIGN_SUITE, PARTNER
 from fabricproof.job.run import LegResult
-from fabricproof.pairs.blame.partners import LEAST_RED_PARTNERS, Meetings
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, rails_of, with_device
+from fabricproof.verdict.partners import LEAST_RED_PARTNERS, Meetings
 
 #: a node's reason in Slurm is a short remark
 REASON_LENGTH = 180
