@@ -89,7 +89,7 @@ REASONS = {
         "doubt_of possible_up_to _sends_the_other_way _worst limit_of "
     ),
     "statistics, which tests/history/stats and benchmarks hold against others": (
-        "_robust prior in_time split_statistic fewer_nights _located _drift _drifts "
+        "lag_of _robust prior in_time split_statistic fewer_nights _located _drift _drifts "
         "print_step alike_orders "
     ),
 }
