@@ -124,8 +124,6 @@ def _in_reservation(
     states: dict[str, str], name: str, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the states as a job in reservation ``name``, or in none, finds them."""
-    if not name and not any(state in BUSY for state in states.values()):
-        return states
     said = ask(
         ["scontrol", "-o", "show", "reservation", *filter(None, [name])],
         environment,
@@ -134,8 +132,9 @@ def _in_reservation(
     lines = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in said.splitlines()]
     found = [each for each in lines if "Nodes" in each and (name or each.get("State") == "ACTIVE")]
     nodes = {node for each in found if each["Nodes"] != "(null)" for node in expand(each["Nodes"])}
-    if not name:  # sinfo says of a busy node nothing of the reservation that has it next
-        return {n: "resv" if n in nodes and s in BUSY else s for n, s in states.items()}
+    if not name:  # sinfo says nothing of it while the node is busy, and some time after it began
+        free = {*BUSY, *FREE}
+        return {n: "resv" if n in nodes and s in free else s for n, s in states.items()}
     if not found:
         raise ParseError(
             "a reservation that names no nodes", expected="Nodes=LIST", got=said.strip()[:200]
