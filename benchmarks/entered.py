@@ -129,7 +129,7 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="fabricproof-entered-")
 #: what is asked, how, and how many files it may enter
 QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
     *(
-        (f"judge {name} --link {link}", partial(judge, "judge", str(_REPLAYS / name), *more), 28)
+        (f"judge {name} --link {link}", partial(judge, "judge", str(_REPLAYS / name), *more), 29)
         for name, link in (("40gbe_imb_p2p_pingpong.out", "40GbE"), ("c5n_osu_bw.out", "100GbE"))
         for more in [("--link", link)]
     ),

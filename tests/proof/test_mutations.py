@@ -50,7 +50,7 @@ REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_largest _check_name _ends evidence_of _is "
         "_names_of findings_of _meant _moved _nodes_of _part "
-        "_number added measure_disturbances _concentration wire_events counters_set_back "
+        "_number added measure_disturbances _concentration counters_set_back "
         "as_notes at_size by_key largest_of_each_kind error_rates gather is_of_errors "
         "megabytes missing no_number rules_of join_by_node smallest_message_us worst "
         "judge_table judge_value _numbers _size wire_bytes _bandwidths _times _judge_attempt "
