@@ -327,9 +327,12 @@ class _Look:
         self.seen["pings"] = {}
         for name in sorted(set(mine) & set(theirs) - {"lo"}):
             size = min(mine[name][1], theirs[name][1])
-            for word, payload in (("full", size - 28), ("small", 56)):  # IPv4 and ICMP headers
-                options = ("-q", "-n", "-c", "2", "-i", "0.2", "-W", "1", "-M", "do", "-I", name)
-                said = self.ask("ping", *options, "-s", str(payload), theirs[name][0])
+            full = size - 28  # IPv4 and ICMP headers
+            # One packet is quick if it comes through; two only if it does not.
+            for word, payload, count in (("full", full, 1), ("full", full, 2), ("small", 56, 2)):
+                options = ("-q", "-n", "-i", "0.2", "-W", "1", "-M", "do", "-I", name)
+                sizes = ("-c", str(count), "-s", str(payload))
+                said = self.ask("ping", *options, *sizes, theirs[name][0])
                 if re.search(r"[1-9]\d* (packets )?received", said):
                     self.seen["pings"]["%s %s %d" % (name, peer, size)] = word
                     break
