@@ -37,12 +37,12 @@ _URGENCY = (Change.WORSE, Change.UNDECIDED, Change.BETTER, Change.SAME)
 def lines(comparison: Comparison, *, whole: bool = False) -> Iterator[str]:
     """Yield a comparison for a person: at most :data:`LINES` lines, with ``whole`` everything."""
     why, command = next_step(comparison)
-    end = ["", *_wrapped(f"Next: {why}", 2, whole=whole), f"  {command}"]
+    end = ["", *wrapped(f"Next: {why}", 2, whole=whole), f"  {command}"]
     top = [
-        *_wrapped(headline(comparison), 2, whole=whole),
-        *_wrapped(f"  {comparison.reason}", 2, whole=whole),
-        *_wrapped(f"  first   {_side(comparison.first)}", 1, whole=whole),
-        *_wrapped(f"  second  {_side(comparison.second)}", 1, whole=whole),
+        *wrapped(headline(comparison), 2, whole=whole),
+        *wrapped(f"  {comparison.reason}", 2, whole=whole),
+        *wrapped(f"  first   {_side(comparison.first)}", 1, whole=whole),
+        *wrapped(f"  second  {_side(comparison.second)}", 1, whole=whole),
         "",
         *_groups(comparison, whole=whole),
         *_quantities(comparison, whole=whole),
@@ -53,7 +53,8 @@ def lines(comparison: Comparison, *, whole: bool = False) -> Iterator[str]:
     yield from end if command else end[:-1]
 
 
-def _wrapped(text: str, most: int, *, whole: bool) -> list[str]:
+def wrapped(text: str, most: int, *, whole: bool) -> list[str]:
+    """Return ``text`` in at most ``most`` lines of WIDTH, or in all that it takes."""
     return textwrap.wrap(
         text,
         WIDTH,
@@ -221,7 +222,7 @@ def _beside(comparison: Comparison, most: int, *, whole: bool) -> list[str]:
         told.append(("  not compared: ", text))
     found = [""]
     for at, (mark, text) in enumerate(told):
-        part = _wrapped(mark + text, 1 if at < len(shown) else 2, whole=whole)
+        part = wrapped(mark + text, 1 if at < len(shown) else 2, whole=whole)
         if len(found) + len(part) + (at < len(told) - 1 or rest > 0) > most:
             rest += len(told) - at
             break

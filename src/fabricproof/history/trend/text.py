@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from fabricproof.core.units import counted, percent
+from fabricproof.history.compare.text import LINES, wrapped
 from fabricproof.history.trend.model import Event, FoundStep, Trend
-
-#: the screen
-LINES, WIDTH = 25, 80
 
 #: events, quantities of each, drifts and notes that are shown without ``--all``; lines of a
 #: sentence
@@ -45,9 +42,9 @@ def trend_lines(trend: Trend, *, whole: bool = False) -> Iterator[str]:
 
     At most :data:`LINES` lines; with ``whole`` everything.
     """
-    found = _wrapped(_head(trend), 2, whole=whole)
+    found = wrapped(_head(trend), 2, whole=whole)
     for text in trend.silent:
-        found += _wrapped(f"  {text}", 3, whole=whole)
+        found += wrapped(f"  {text}", 3, whole=whole)
     end = _rest(trend, whole=whole)
     # What is worse now first; then the newest.
     events = sorted(trend.events, key=lambda each: not (each.worse and each.lasts))
@@ -67,22 +64,11 @@ def trend_lines(trend: Trend, *, whole: bool = False) -> Iterator[str]:
             f"{word} slowly: {each.key.label} {percent(each.drift.per_run, 2)} a run, "
             f"{percent(each.drift.total)} since {each.run.night} UTC (p = {each.drift.p:.2g})"
         )
-        found += _wrapped(text, 2, whole=whole)
+        found += wrapped(text, 2, whole=whole)
         found += [f"  {sparkline(each.history)}"] * whole
     if len(drifts) < len(trend.drifts):
         found.append(f"... and {counted(len(trend.drifts) - len(drifts), 'more drift')} (--all)")
     yield from (*found, *end)
-
-
-def _wrapped(text: str, most: int, *, whole: bool) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        subsequent_indent="  ",
-        max_lines=None if whole else most,
-        placeholder=" ...",
-        break_on_hyphens=False,
-    )
 
 
 def _head(trend: Trend) -> str:
@@ -103,11 +89,11 @@ def _head(trend: Trend) -> str:
 
 def _event(event: Event, *, whole: bool) -> list[str]:
     text = f"{_word(worse=event.worse, sure=event.sure, lasts=event.lasts)}  {event.sentence}"
-    found = ["", *_wrapped(text, _SENTENCE, whole=whole)]
+    found = ["", *wrapped(text, _SENTENCE, whole=whole)]
     found += [f"  at the same time {each}" for each in event.coincides[1:] if whole]
     steps = event.steps if whole else event.steps[:_QUANTITIES]
     for each in steps:
-        found += _wrapped(f"  {each.key.label} {_levels(each)}", 1, whole=whole)
+        found += wrapped(f"  {each.key.label} {_levels(each)}", 1, whole=whole)
         found.append(f"    {sparkline(each.history)}")
     return [*found, f"  next: {event.next_step}"]
 
@@ -134,7 +120,7 @@ def _rest(trend: Trend, *, whole: bool) -> list[str]:
     beside = f", {' and '.join(left)} left out" if left else ""
     found = ["", f"{trend.num_quantities} quantities looked at{beside}"]
     if trend.events or trend.drifts:
-        found += _wrapped(
+        found += wrapped(
             f"WORSE is called falsely in one history of {1 / trend.alpha:.0f} at most, looked at "
             "after every run of a year; 'looks' is not sure yet",
             2,
@@ -142,6 +128,6 @@ def _rest(trend: Trend, *, whole: bool) -> list[str]:
         )
     notes = [each for each in trend.warnings if each not in trend.silent]
     for each in notes if whole else notes[:_NOTES]:
-        found += _wrapped(f"note: {each}", 2, whole=whole)
+        found += wrapped(f"note: {each}", 2, whole=whole)
     more = 0 if whole else len(notes) - _NOTES
     return [*found, *[f"... and {more} more notes (--all)"] * (more > 0)]
