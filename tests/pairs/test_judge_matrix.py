@@ -22,7 +22,7 @@ HDR = ("--link", "HDR 4x", "--unit", "GB/s")
 
 @pytest.fixture
 def judge(tmp_path: Path, fabricproof: Command) -> Callable[..., Any]:
-    """Write rows and judge them; the answer has ``record`` and ``status``."""
+    """Write rows and judge them, as text and as JSON; the answer has ``record`` and ``status``."""
 
     def run(rows: Rows, *options: str, leaf_of: Callable[[int], object] | None = None) -> Any:
         file = written(tmp_path / "m.csv", rows)
@@ -31,7 +31,10 @@ def judge(tmp_path: Path, fabricproof: Command) -> Callable[..., Any]:
             text = "".join(f"{name},leaf{leaf_of(int(name[1:]))}\n" for name in names)
             (tmp_path / "leaves.csv").write_text("node,leaf\n" + text)
             options = (*options, "--leaves", str(tmp_path / "leaves.csv"))
-        return fabricproof("pairs", "judge", file, "--json", *options)
+        told = fabricproof("pairs", "judge", file, *options)
+        judged = fabricproof("pairs", "judge", file, "--json", *options)
+        assert told.status == judged.status, told
+        return judged
 
     return run
 

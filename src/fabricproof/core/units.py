@@ -221,8 +221,8 @@ def stamp(time: datetime.datetime | None = None) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
-    """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    """Yield rows as aligned lines; the columns in ``right`` hold numbers.  Of no rows no line."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         signs = (">" if at in right else "<" for at in range(len(row)))
         cells = (
